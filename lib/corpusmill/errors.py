@@ -1,0 +1,88 @@
+"""Every error that a user can cause, with its code and its sentence.
+
+A user-facing error is one line: what is wrong, where, and what is allowed. The
+code stays the same when the wording changes, so that scripts and runbooks can
+refer to it. ``exit_status`` is what a job ends with: 2 for bad usage or conf,
+1 for anything else.
+"""
+
+from __future__ import annotations
+
+
+class CorpusmillError(Exception):
+    """An error that the user can mend; its text is one line.
+
+    Parameters
+    ----------
+    code
+        A key of `MESSAGES`.
+    **details
+        The values for the placeholders of that message.
+    """
+
+    exit_status = 1
+
+    def __init__(self, code: str, **details: object) -> None:
+        self.code = code
+        self.details = details
+        text = MESSAGES[code].format(**details)
+        super().__init__(f"{code}: {' '.join(text.split())}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors travel from Spark's workers to the driver; the default would drop the keywords.
+        return _rebuild, (type(self), self.code, self.details)
+
+
+class UsageError(CorpusmillError):
+    """Bad usage or a bad conf: exit status 2."""
+
+    exit_status = 2
+
+
+class DataError(CorpusmillError):
+    """Input data that cannot be used."""
+
+
+class SchemaError(DataError):
+    """A DataFrame without a column that is needed, or with one of another type."""
+
+
+class ModelError(CorpusmillError):
+    """A saved model that is incomplete, altered or of another kind."""
+
+
+class StorageError(CorpusmillError):
+    """An output location that cannot be used."""
+
+
+def _rebuild(kind: type[CorpusmillError], code: str, details: dict[str, object]) -> CorpusmillError:
+    return kind(code, **details)
+
+
+MESSAGES: dict[str, str] = {
+    # Usage and conf
+    "CONF01": "no such conf file: {path}",
+    "CONF02": "{path} is not valid YAML: {problem}",
+    "CONF03": "unknown key {key!r}; allowed here: {allowed}",
+    "CONF04": "{key} = {value}: {problem}",
+    "CONF05": "missing key {key!r}: {problem}",
+    "CONF06": "cannot read {key} = {path!r}: {problem}",
+    "CONF07": "{argument!r} is no setting; write key=value, for instance model.max_iter=20",
+    "CONF08": "{path} uses ${{{name}}}, which is not set; export {name}=FOLDER",
+    "CONF09": "unknown action {action!r}; allowed: {allowed}",
+    # Data
+    "DATA01": "{source}: {problem}",
+    "DATA02": "{bad} of {total} records ({share:.1%}) of {source} went to quarantine, "
+    "more than quarantine.max_share = {limit:.1%}; reasons: {reasons}",
+    "DATA03": "{source} has no usable record; {hint}",
+    "DATA04": "column {column!r} is {found}; expected {expected}",
+    "DATA05": "class {name!r} of {where} is not one of the model's classes: {allowed}",
+    # Models
+    "MODEL01": "{path} is no {kind} model: {problem}",
+    "MODEL02": "{path}: {file} does not match its checksum in the manifest; "
+    "the model was altered or not written whole",
+    # Storage
+    "STORE01": "cannot write under {path!r}: {problem}",
+    "STORE02": "{path} has no {part} yet; run {hint} first",
+    "STORE03": "the output {path} was counted as {found} rows where {expected} were written",
+}

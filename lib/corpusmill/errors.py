@@ -70,6 +70,7 @@ MESSAGES: dict[str, str] = {
     "CONF07": "{argument!r} is no setting; write key=value, for instance model.max_iter=20",
     "CONF08": "{path} uses ${{{name}}}, which is not set; export {name}=FOLDER",
     "CONF09": "unknown action {action!r}; allowed: {allowed}",
+    "CONF10": "{problem}; usage: {usage}",
     # Data
     "DATA01": "{source}: {problem}",
     "DATA02": "{bad} of {total} records ({share:.1%}) of {source} went to quarantine, "
@@ -77,12 +78,23 @@ MESSAGES: dict[str, str] = {
     "DATA03": "{source} has no usable record; {hint}",
     "DATA04": "column {column!r} is {found}; expected {expected}",
     "DATA05": "class {name!r} of {where} is not one of the model's classes: {allowed}",
+    "DATA06": "column {column!r} is already there; rename or drop it first",
     # Models
     "MODEL01": "{path} is no {kind} model: {problem}",
     "MODEL02": "{path}: {file} does not match its checksum in the manifest; "
     "the model was altered or not written whole",
+    # Spark
+    "SPARK01": "a barrier stage of {tasks} tasks needs as many slots at once, but {master} has "
+    "{slots}; lower the number of tasks or start Spark with more cores",
+    "MODEL03": "{kind!r} is no kind of model; allowed: {allowed}",
     # Storage
     "STORE01": "cannot write under {path!r}: {problem}",
     "STORE02": "{path} has no {part} yet; run {hint} first",
     "STORE03": "the output {path} was counted as {found} rows where {expected} were written",
+    "STORE04": "another job is writing under {path}; wait until it ends, or choose another output",
+    "STORE05": "run_id {run!r} under {path} was finished with another conf or other inputs; "
+    "choose another run_id, or compute it again with restart=true",
+    "STORE06": "{path} is damaged; restore it from the run that should be current",
+    # Tracking
+    "TRACK01": "MLflow at {uri}: {problem}",
 }

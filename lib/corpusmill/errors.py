@@ -79,6 +79,10 @@ MESSAGES: dict[str, str] = {
     "DATA04": "column {column!r} is {found}; expected {expected}",
     "DATA05": "class {name!r} of {where} is not one of the model's classes: {allowed}",
     "DATA06": "column {column!r} is already there; rename or drop it first",
+    # Alignment
+    "ALIGN01": "a {old} model cannot start a {new} one; set model.instance_model = {old}",
+    "ALIGN02": "the warm start's model has {old} features without names, the data {new}; "
+    "save the vocabulary with the model or give equally many",
     # Models
     "MODEL01": "{path} is no {kind} model: {problem}",
     "MODEL02": "{path}: {file} does not match its checksum in the manifest; "

@@ -1,0 +1,47 @@
+"""The settings of the DBA learner: one definition for conf files, estimator and arrays."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from corpusmill.settings import Settings
+
+
+class LearnerSettings(Settings):
+    """How DBA is trained and how it infers."""
+
+    instance_model: Literal["multinomial", "poisson", "gaussian"] = Field(
+        "multinomial", description="p(x | z)"
+    )
+    bound: Literal["quadratic", "tangent"] = Field(
+        "quadratic",
+        description="the label term: the Jaakkola-Jordan lower bound or the paper's approximation",
+    )
+    max_iter: int = Field(50, ge=0, description="EM iterations at the most")
+    tol: float = Field(1e-5, ge=0.0, description="stop when the bound's relative gain falls below")
+    inner_max_iter: int = Field(50, ge=1, description="rounds of an E-step at the most")
+    inner_tol: float = Field(
+        1e-4, ge=0.0, description="a pattern is done when gamma moves less than this an instance"
+    )
+    label_sparsity: float = Field(
+        0.0,
+        ge=0.0,
+        description="nats an instance pays for a class outside its pattern's labels; .inf forbids",
+    )
+    smoothing: float = Field(
+        10.0, gt=0.0, description="pseudo-occurrences (or pseudo-instances) a class"
+    )
+    smoothing_base: Literal["corpus", "uniform"] = Field(
+        "corpus", description="how they are spread: as the features in the corpus, or evenly"
+    )
+    alpha: float = Field(0.1, gt=0.0, description="a_c at the start")
+    learn_alpha: bool = True
+    lambda_mean: float = Field(10.0, description="mean of lambda's normal prior, and its start")
+    lambda_precision: float = Field(1.0, ge=0.0, description="precision of that prior")
+    warm_start_mass: float = Field(
+        0.0,
+        ge=0.0,
+        description="pseudo-occurrences a class that a warm start's old model is worth",
+    )

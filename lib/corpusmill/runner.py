@@ -1,0 +1,272 @@
+"""What every job does alike: arguments, conf, run, tracking, Spark, errors and exit status."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from corpusmill import __version__, settings, storage
+from corpusmill.errors import CorpusmillError, UsageError
+from corpusmill.progress import Progress
+from corpusmill.settings import JobSettings
+from corpusmill.tracking import Tracker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JOBS = {
+    "alignment": "corpusmill.alignment.pipeline:JOB",
+    "ingest": "corpusmill.corpora.pipeline:JOB",
+}
+
+
+@dataclass
+class Context:
+    """What an action is given.
+
+    Attributes
+    ----------
+    spark
+        The session.
+    settings
+        The job's validated conf.
+    run
+        Where to write; committed by the runner when the action returns.
+    tracker
+        The MLflow run; parameters, conf and the run's metrics are logged by the runner.
+    progress
+        For stages.
+    """
+
+    spark: SparkSession
+    settings: Any
+    run: storage.Run
+    tracker: Tracker
+    progress: Progress
+
+
+def no_inputs(action: str, conf: Any) -> dict[str, str]:
+    """Name the inputs of a job that reads none."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A capability's job.
+
+    Attributes
+    ----------
+    name
+        The capability.
+    settings
+        Its conf.
+    actions
+        What can be done, by name.
+    inputs
+        Given action and conf, the paths that the action reads, by the key of the conf that
+        names them. They decide, with the conf, whether a finished run is still good; one
+        that is missing ends the job before Spark starts.
+    """
+
+    name: str
+    settings: type[JobSettings]
+    actions: Mapping[str, Callable[[Context], None]]
+    inputs: Callable[[str, Any], Mapping[str, str]] = no_inputs
+
+
+class _Stopped(BaseException):
+    """Ctrl-C or SIGTERM."""
+
+
+def run_job(job: Job, argv: list[str], spark: SparkSession | None = None) -> int:
+    """Run one action of a job.
+
+    Parameters
+    ----------
+    job
+        What there is to do.
+    argv
+        ``[action, "--conf", file, "key=value", ...]``.
+    spark
+        A session to use, and to leave running; by default one is started when arguments,
+        conf, inputs, output and tracking are known to be good.
+
+    Returns
+    -------
+    int
+        The exit status: 0 done, 2 bad usage or conf, 1 anything else.
+    """
+    stopped = threading.Event()
+    try:
+        with _stop_signals(stopped):
+            _run(job, argv, spark)
+    except SystemExit as error:  # --help and --version
+        return int(error.code or 0)
+    except UsageError as error:
+        return _fail(error)
+    except BaseException as error:
+        if stopped.is_set() or isinstance(error, KeyboardInterrupt):
+            Progress().say("stopped; the output is as it was before")
+            return 1
+        return _fail(error)
+    return 0
+
+
+def console(argv: list[str] | None = None) -> int:
+    """Run ``corpusmill <capability> <action> --conf FILE [key=value ...]``."""
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] in (["--version"], ["-V"]):
+        print(f"corpusmill {__version__}")  # noqa: T201
+        return 0
+    known = ", ".join(sorted(JOBS))
+    if words[:1] in (["--help"], ["-h"]):
+        print(  # noqa: T201
+            f"usage: corpusmill CAPABILITY ACTION --conf FILE [key=value ...]\n"
+            f"capabilities: {known}; corpusmill CAPABILITY --help lists its actions"
+        )
+        return 0
+    if not words or words[0] not in JOBS:
+        problem = f"unknown capability {words[0]!r}" if words else "no capability given"
+        usage = f"corpusmill CAPABILITY ACTION --conf FILE; capabilities: {known}"
+        return _fail(UsageError("CONF10", problem=problem, usage=usage))
+    module, _, name = JOBS[words[0]].partition(":")
+    return run_job(getattr(import_module(module), name), words[1:])
+
+
+def _run(job: Job, argv: list[str], spark: SparkSession | None) -> None:
+    action, conf = _read_arguments(job, argv)
+    resolved = conf.model_dump(mode="json")
+    inputs = _fingerprints(job, action, conf)
+    progress = Progress()
+    run = storage.Run.open(
+        conf.output,
+        action,
+        conf.run_id,
+        storage.run_fingerprint(action, resolved, inputs),
+        restart=conf.restart,
+        inputs=inputs,
+    )
+    where = f"{job.name} {action}: run {run.run_id} under {run.output}"
+    try:
+        if run.committed:
+            progress.say(f"{where} is already finished; restart=true computes it again")
+            return
+        tags = {"corpusmill.output": str(run.output), "corpusmill.run_id": run.run_id}
+        with Tracker(conf.tracking, f"{job.name} {action}", tags) as tracker:
+            tracker.log_params({"action": action, **resolved})
+            tracker.log_conf(resolved)
+            for key, digest in inputs.items():
+                tracker.log_input(key, digest)
+            with _session(job, conf, spark, progress) as session:
+                job.actions[action](Context(session, conf, run, tracker, progress))
+                run.commit()
+            tracker.log_metrics(run.metrics)
+        progress.say(f"{where} is finished")
+    finally:
+        run.close()
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        usage = self.format_usage().removeprefix("usage: ")
+        raise UsageError("CONF10", problem=message, usage=" ".join(usage.split()))
+
+
+def _read_arguments(job: Job, argv: list[str]) -> tuple[str, JobSettings]:
+    actions = "|".join(job.actions)
+    parser = _Parser(
+        prog=job.name,
+        usage=f"{job.name} {actions} --conf FILE [key=value ...]",
+        description=f"Exit status: 0 done, 2 bad usage or conf, 1 anything else. {__version__}",
+        allow_abbrev=False,
+    )
+    parser.add_argument("action", help=f"one of: {', '.join(job.actions)}")
+    parser.add_argument("--conf", required=True, metavar="FILE", help="the job's YAML")
+    parser.add_argument("--version", action="version", version=f"corpusmill {__version__}")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that win")
+    arguments = parser.parse_intermixed_args(argv)
+    if arguments.action not in job.actions:
+        allowed = ", ".join(job.actions)
+        raise UsageError("CONF09", action=arguments.action, allowed=allowed)
+    return arguments.action, settings.load(arguments.conf, arguments.overrides, job.settings)
+
+
+def _fingerprints(job: Job, action: str, conf: JobSettings) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, path in job.inputs(action, conf).items():
+        try:
+            found[key] = storage.fingerprint(path)
+        except FileNotFoundError:
+            problem = "no such file or folder, and no file matches it"
+            raise UsageError("CONF06", key=key, path=path, problem=problem) from None
+    return found
+
+
+@contextmanager
+def _session(
+    job: Job, conf: JobSettings, spark: SparkSession | None, progress: Progress
+) -> Iterator[SparkSession]:
+    if spark is not None:
+        yield spark
+        return
+    # pyspark is slow to import, and a bad conf should be told at once.
+    from corpusmill import session  # noqa: PLC0415
+
+    with progress.stage("start Spark"):
+        started = session.start(f"corpusmill {job.name}", conf.spark)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@contextmanager
+def _stop_signals(stopped: threading.Event) -> Iterator[None]:
+    """Let SIGINT and SIGTERM unwind the job as an exception does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        stopped.set()
+        # A second signal while Spark is being stopped must not cut that short.
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        raise _Stopped
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _fail(error: BaseException) -> int:
+    """Say what went wrong and return the exit status."""
+    known = error if isinstance(error, CorpusmillError) else _explain(error)
+    if known is not None:
+        Progress().say(f"error: {known}")
+        return known.exit_status
+    traceback.print_exception(error)
+    Progress().say(
+        f"error: unexpected {type(error).__name__}; this is a fault of corpusmill or of its "
+        "surroundings, not of the conf; the output is as it was before"
+    )
+    return 1
+
+
+def _explain(error: BaseException) -> CorpusmillError | None:
+    if not isinstance(error, Exception):
+        return None
+    from corpusmill.corpora import sources  # noqa: PLC0415 - imports pyspark
+
+    return sources.explain_spark_failure(error)

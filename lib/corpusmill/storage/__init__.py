@@ -1,0 +1,18 @@
+"""Runs committed whole, checkpoints and model folders, on local paths and URIs."""
+
+from corpusmill.storage.checkpoints import Checkpoints
+from corpusmill.storage.model_folder import SavedModel, load_model, save_model
+from corpusmill.storage.places import Place, fingerprint
+from corpusmill.storage.runs import Run, resolve, run_fingerprint
+
+__all__ = [
+    "Checkpoints",
+    "Place",
+    "Run",
+    "SavedModel",
+    "fingerprint",
+    "load_model",
+    "resolve",
+    "run_fingerprint",
+    "save_model",
+]

@@ -1,0 +1,135 @@
+"""Model folders: ``arrays.npz``, ``model.json``, and a manifest that is checked before both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from corpusmill.errors import ModelError, StorageError
+from corpusmill.storage.arrays import pack, unpack
+from corpusmill.storage.places import Place
+from corpusmill.types import AnyArray
+
+MANIFEST = "manifest.json"
+ARRAYS = "arrays.npz"
+ABOUT = "model.json"
+
+
+class SavedModel(NamedTuple):
+    """What a model folder holds.
+
+    Attributes
+    ----------
+    arrays : dict of arrays
+        The parameters.
+    info : dict
+        What else the model was saved with, as JSON holds it.
+    """
+
+    arrays: dict[str, AnyArray]
+    info: dict[str, Any]
+
+
+def save_model(
+    folder: str, kind: str, version: int, arrays: Mapping[str, AnyArray], info: Mapping[str, Any]
+) -> None:
+    """Save a model; the manifest comes last, so that a folder without it is not whole.
+
+    The same model gives the same bytes.
+
+    Parameters
+    ----------
+    folder
+        A path or URI; files of the same names are replaced.
+    kind, version
+        What `load_model` must be asked for.
+    arrays
+        Any arrays without Python objects.
+    info
+        What JSON can hold, without NaN.
+
+    Raises
+    ------
+    StorageError
+        STORE01: the folder cannot be written.
+    """
+    place = Place.of(folder)
+    shapes = {
+        name: {"shape": list(array.shape), "dtype": array.dtype.str}
+        for name, array in sorted(arrays.items())
+    }
+    about = {"kind": kind, "version": version, "arrays": shapes, "info": dict(info)}
+    text = json.dumps(about, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    contents = {ARRAYS: pack(arrays), ABOUT: text.encode()}
+    (place / MANIFEST).remove()
+    for name, content in contents.items():
+        (place / name).write(content)
+    sums = {
+        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        for name, content in contents.items()
+    }
+    (place / MANIFEST).write_json({"kind": kind, "version": version, "files": sums})
+
+
+def load_model(folder: str, kind: str, version: int = 1) -> SavedModel:
+    """Load what `save_model` saved, after every check.
+
+    Manifest, kind, version and checksums are checked before a file is parsed, shapes and
+    types of the arrays before they are returned. Nothing of the folder is executed.
+
+    Parameters
+    ----------
+    folder
+        A path or URI.
+    kind, version
+        What the folder must hold.
+
+    Raises
+    ------
+    ModelError
+        MODEL01: no such model, or of another kind or version; MODEL02: altered or cut off.
+    """
+    place = Place.of(folder)
+    manifest = _manifest(place, kind)
+    for key, wanted in (("kind", kind), ("version", version)):
+        if manifest[key] != wanted:
+            problem = f"its {key} is {manifest[key]!r}, expected {wanted!r}"
+            raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
+    about = json.loads(_checked(place, ABOUT, manifest, kind))
+    arrays = unpack(_checked(place, ARRAYS, manifest, kind))
+    found = {name: [list(array.shape), array.dtype.str] for name, array in arrays.items()}
+    stated = {name: [entry["shape"], entry["dtype"]] for name, entry in about["arrays"].items()}
+    if found != stated or about["kind"] != kind or about["version"] != version:
+        problem = f"{ABOUT} and {ARRAYS} do not fit together"
+        raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
+    return SavedModel(arrays, about["info"])
+
+
+def _manifest(place: Place, kind: str) -> dict[str, Any]:
+    try:
+        if not (place / MANIFEST).exists():
+            problem = f"it has no {MANIFEST}" if place.exists() else "no such folder"
+            raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
+        manifest = (place / MANIFEST).read_json()
+    except (StorageError, ValueError) as error:
+        problem = f"its {MANIFEST} cannot be read"
+        raise ModelError("MODEL01", path=place, kind=kind, problem=problem) from error
+    whole = isinstance(manifest, dict) and {"kind", "version", "files"} <= manifest.keys()
+    if not whole or not isinstance(manifest["files"], dict):
+        problem = f"its {MANIFEST} is not one of a model"
+        raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
+    return manifest
+
+
+def _checked(place: Place, name: str, manifest: dict[str, Any], kind: str) -> bytes:
+    # The bytes that are checked are the bytes that are parsed: the file is read once.
+    if not (place / name).exists():
+        raise ModelError("MODEL01", path=place, kind=kind, problem=f"it has no {name}")
+    content = (place / name).read()
+    entry = manifest["files"].get(name)
+    stated = entry.get("sha256") if isinstance(entry, dict) else None
+    if hashlib.sha256(content).hexdigest() != stated:
+        raise ModelError("MODEL02", path=place, file=name)
+    return content

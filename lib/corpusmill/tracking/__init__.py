@@ -1,0 +1,309 @@
+"""MLflow runs: parameters, metrics, plots, tables and the model. The only user of mlflow."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import yaml
+
+from corpusmill import models
+from corpusmill.errors import CorpusmillError, UsageError
+from corpusmill.settings import TrackingSettings
+from corpusmill.storage import Place
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+# Set before mlflow is imported: it speaks to nobody but the tracking server, it prints no
+# greeting, and an unreachable server is told within seconds and not after minutes of retries.
+ENVIRONMENT = {
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+QUIET = ("mlflow", "alembic", "sqlalchemy")
+MAX_PARAM_CHARS = 500
+# What a served model imports; each is pinned to the version that logged it.
+SERVED_WITH = ("mlflow", "numba", "numpy", "pandas", "pyarrow", "pydantic", "PyYAML", "scipy")
+
+
+class Tracker:
+    """One MLflow run as a context manager; does nothing where tracking is off.
+
+    Log on the driver only. The run ends as FINISHED, as FAILED after an exception, as KILLED
+    after an interruption.
+
+    Parameters
+    ----------
+    settings
+        Where MLflow keeps the runs.
+    name
+        The run's name.
+    tags
+        The run's tags.
+    """
+
+    def __init__(
+        self, settings: TrackingSettings, name: str, tags: Mapping[str, str] | None = None
+    ) -> None:
+        self.settings = settings
+        self.name = name
+        self.tags = dict(tags or {})
+        self.run_id: str | None = None
+        self._mlflow: Any = None
+
+    def __enter__(self) -> Self:
+        if not self.settings.enabled:
+            return self
+        self._mlflow = _import_mlflow()
+        try:
+            self._mlflow.set_tracking_uri(self.settings.uri)
+            experiment = _experiment_id(self._mlflow, self.settings)
+            run = self._mlflow.start_run(
+                experiment_id=experiment,
+                run_name=self.name,
+                tags=self.tags,
+                log_system_metrics=False,
+            )
+        except Exception as error:
+            path, problem = self.settings.uri, _first_line(error)
+            raise UsageError("CONF06", key="tracking.uri", path=path, problem=problem) from error
+        self.run_id = run.info.run_id
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._mlflow is None:
+            return
+        failed = "FAILED" if kind is None or issubclass(kind, Exception) else "KILLED"
+        status = "FINISHED" if kind is None else failed
+        try:
+            self._mlflow.end_run(status)
+        except Exception as problem:
+            if error is None:
+                raise self._error(problem) from problem
+            # The job's own error is the one to tell.
+
+    @contextmanager
+    def child(self, name: str) -> Iterator[Tracker]:
+        """Start a run below this one: a fold, a split, a stage."""
+        tracker = Tracker(self.settings, name)
+        if self._mlflow is None:
+            yield tracker
+            return
+        tracker.tags = {"mlflow.parentRunId": str(self.run_id)}
+        with tracker._nested(self._mlflow):
+            yield tracker
+
+    @contextmanager
+    def _nested(self, mlflow: Any) -> Iterator[None]:
+        with mlflow.start_run(run_name=self.name, nested=True, log_system_metrics=False) as run:
+            self._mlflow, self.run_id = mlflow, run.info.run_id
+            yield
+        self._mlflow = None
+
+    def log_params(self, params: Mapping[str, Any]) -> None:
+        """Log nested parameters under dotted names, long values cut."""
+        with self._logging() as mlflow:
+            if mlflow is not None:
+                mlflow.log_params(dict(_flat(params)))
+
+    def log_metrics(self, metrics: Mapping[str, float | None], step: int | None = None) -> None:
+        """Log numbers by name; None is left out. ``step`` is the iteration."""
+        known = {_metric_name(name): value for name, value in metrics.items() if value is not None}
+        with self._logging() as mlflow:
+            if mlflow is not None and known:
+                mlflow.log_metrics(known, step=step)
+
+    def log_figure(self, figure: Figure, path: str) -> None:
+        """Log a matplotlib figure, for instance as ``plots/bound.png``."""
+        with self._logging() as mlflow:
+            if mlflow is not None:
+                mlflow.log_figure(figure, path)
+
+    def log_table(self, table: pd.DataFrame, path: str) -> None:
+        """Log a small table, for instance as ``tables/classes.json``."""
+        with self._logging() as mlflow:
+            if mlflow is not None:
+                mlflow.log_table(table, path)
+
+    def log_html(self, text: str, path: str) -> None:
+        """Log a page, for instance as ``pages/review.html``."""
+        with self._logging() as mlflow:
+            if mlflow is not None:
+                mlflow.log_text(text, path)
+
+    def log_conf(self, conf: Mapping[str, Any]) -> None:
+        """Log the resolved conf as ``conf.yaml``, which can be run again."""
+        with self._logging() as mlflow:
+            if mlflow is not None:
+                mlflow.log_text(yaml.safe_dump(dict(conf), sort_keys=False), "conf.yaml")
+
+    def log_input(self, name: str, digest: str, source: str = "") -> None:
+        """Log which data the run read.
+
+        Parameters
+        ----------
+        name
+            What it is, for instance the key of the conf that names it.
+        digest
+            Its fingerprint; the first 36 characters are kept.
+        source
+            Path or URI.
+        """
+        with self._logging() as mlflow:
+            if mlflow is not None:
+                _log_input(mlflow, name, digest[:36], source or name)
+
+    def log_model(self, folder: str, kind: str, input_example: pd.DataFrame) -> str | None:
+        """Log a saved model as a pyfunc from code, without pickle.
+
+        The model's folder goes in as an artifact, the package's source as code, so that
+        `mlflow.pyfunc.load_model` and ``spark_udf(..., env_manager="local")`` need no
+        install of corpusmill.
+
+        Parameters
+        ----------
+        folder
+            A path or URI, as `corpusmill.models.load` takes it.
+        kind
+            A key of `corpusmill.models.MODEL_KINDS`.
+        input_example
+            A few rows; the signature comes from them and from the model's answer.
+
+        Returns
+        -------
+        str or None
+            The model's URI, None where tracking is off.
+        """
+        with self._logging() as mlflow:
+            if mlflow is None:
+                return None
+            answer = models.load(kind, folder).predict_frame(input_example)
+            with tempfile.TemporaryDirectory() as scratch:
+                package = _copy_tree(files("corpusmill"), Path(scratch) / "corpusmill")
+                weights = _local_copy(folder, Path(scratch) / "model")
+                logged = mlflow.pyfunc.log_model(
+                    name="model",
+                    python_model=str(package / "tracking" / "pyfunc_model.py"),
+                    artifacts={"model": str(weights)},
+                    model_config={"kind": kind},
+                    code_paths=[str(package)],
+                    signature=mlflow.models.infer_signature(input_example, answer),
+                    input_example=input_example,
+                    pip_requirements=[f"{name}=={version(name)}" for name in SERVED_WITH],
+                )
+            return str(logged.model_uri)
+
+    @contextmanager
+    def _logging(self) -> Iterator[Any]:
+        if self._mlflow is None:
+            yield None
+            return
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", module=r"mlflow\b")
+                yield self._mlflow
+        except CorpusmillError:
+            raise
+        except Exception as error:
+            raise self._error(error) from error
+
+    def _error(self, error: BaseException) -> CorpusmillError:
+        return CorpusmillError("TRACK01", uri=self.settings.uri, problem=_first_line(error))
+
+
+def _import_mlflow() -> Any:
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Takes seconds; a job without tracking and one with a bad conf do without it.
+        import mlflow  # noqa: PLC0415
+        import mlflow.pyfunc  # noqa: PLC0415
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    return mlflow
+
+
+def _experiment_id(mlflow: Any, settings: TrackingSettings) -> str:
+    found = mlflow.get_experiment_by_name(settings.experiment)
+    if found is not None:
+        return str(found.experiment_id)
+    database = re.match(r"^sqlite:///(?P<path>[^?]+)", settings.uri)
+    # A database file keeps its artifacts beside it; a server knows its own place.
+    place = Path(database["path"]).resolve().parent / "mlartifacts" if database else None
+    location = place.as_uri() if place else None
+    return str(mlflow.create_experiment(settings.experiment, artifact_location=location))
+
+
+def _log_input(mlflow: Any, name: str, digest: str, source: str) -> None:
+    from mlflow.data.code_dataset_source import CodeDatasetSource  # noqa: PLC0415
+    from mlflow.data.meta_dataset import MetaDataset  # noqa: PLC0415
+
+    origin = CodeDatasetSource({"path": source})
+    # Abstract by its annotations only: mlflow makes instances of it in just this way.
+    dataset = MetaDataset(origin, name=name, digest=digest)  # type: ignore[abstract]
+    mlflow.log_input(dataset, context=name)
+
+
+def _flat(params: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in params.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+            continue
+        text = str(value)
+        cut = text if len(text) <= MAX_PARAM_CHARS else f"{text[: MAX_PARAM_CHARS - 3]}..."
+        yield f"{prefix}{name}", cut
+
+
+def _metric_name(name: str) -> str:
+    return re.sub(r"[^\w\-. :/]", "_", name)
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:300]
+
+
+def _copy_tree(source: Traversable, target: Path) -> Path:
+    """Copy a package's files, from a folder or from the zip it was imported from."""
+    target.mkdir(parents=True)
+    for item in source.iterdir():
+        if item.name == "__pycache__":
+            continue
+        if item.is_dir():
+            _copy_tree(item, target / item.name)
+        else:
+            (target / item.name).write_bytes(item.read_bytes())
+    return target
+
+
+def _local_copy(folder: str, target: Path) -> Path:
+    place = Place.of(folder)
+    for name, _ in place.files():
+        file = target / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes((place / name).read())
+    return target

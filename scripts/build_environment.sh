@@ -16,4 +16,5 @@ sh scripts/venv.sh "$built" requirements/build.txt build/executor.txt
 say "dist/environment.tar.gz: packing (about a minute)"
 "$venv/bin/venv-pack" --quiet --force --prefix "$built" --output dist/environment.part.tar.gz \
     --compress-level 1 --exclude '*/__pycache__/*' --exclude '*/tests/*'
+chmod 644 dist/environment.part.tar.gz
 mv dist/environment.part.tar.gz dist/environment.tar.gz

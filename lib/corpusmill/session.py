@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 import tempfile
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from corpusmill.settings import SparkSettings
 
 DEFAULTS = {
+    "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -26,6 +27,8 @@ WORKER_ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "PASSIVE",
 }
+# A folder in the executor's own working folder, which every cluster manager makes writable.
+EXECUTOR_CACHE = "kernel-cache"
 
 
 def start(name: str, settings: SparkSettings) -> SparkSession:
@@ -45,25 +48,55 @@ def start(name: str, settings: SparkSettings) -> SparkSession:
     Returns
     -------
     SparkSession
-        The running session, its log at level ERROR.
+        The running session; its log is at level ERROR unless ``spark.log.level`` says otherwise.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    cache = Path(tempfile.gettempdir()) / f"corpusmill-numba-{getpass.getuser()}"
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache))
-    builder = SparkSession.builder.appName(name)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    submitted = _submitted_properties()
+    master = submitted.get("spark.master", settings.master)
     if not submitted:
-        builder = builder.master(settings.master)
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     properties = {
         **DEFAULTS,
-        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
-        "spark.executorEnv.NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"],
         **{f"spark.executorEnv.{key}": value for key, value in WORKER_ENVIRONMENT.items()},
+        **{f"spark.executorEnv.{key}": value for key, value in _kernel_cache(master).items()},
+        "spark.master": master,
+        "spark.app.name": name,
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         **settings.conf,
     }
+    builder = SparkSession.builder
     for key, value in properties.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+        if key not in submitted:
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _submitted_properties() -> dict[str, str]:
+    """Return what spark-submit was given; empty under plain ``python``.
+
+    A session's builder overrides the properties of spark-submit, so they have to be known first.
+    Under plain ``python`` the JVM does not run yet and must not be started here: its memory is
+    among the properties that the builder sets.
+    """
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # no public call attaches to the JVM without a context
+    return dict(SparkConf().getAll())
+
+
+def _kernel_cache(master: str) -> dict[str, str]:
+    """Return the variables that tell numba where to keep compiled kernels.
+
+    What lies there is code, so it is never a place where others may write, such as a guessable
+    name in /tmp. ``NUMBA_CACHE_DIR`` counts for modules in files, ``XDG_CACHE_HOME`` for modules
+    in a zip.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corpusmill"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="corpusmill-"))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
+    if master.partition("[")[0] == "local":
+        return {"NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"], "XDG_CACHE_HOME": str(folder)}
+    return {"NUMBA_CACHE_DIR": EXECUTOR_CACHE, "XDG_CACHE_HOME": EXECUTOR_CACHE}

@@ -144,7 +144,8 @@ def console(argv: list[str] | None = None) -> int:
 def _run(job: Job, argv: list[str], spark: SparkSession | None) -> None:
     action, conf = _read_arguments(job, argv)
     resolved = conf.model_dump(mode="json")
-    inputs = _fingerprints(job, action, conf)
+    paths = job.inputs(action, conf)
+    inputs = _fingerprints(paths)
     progress = Progress()
     run = storage.Run.open(
         conf.output,
@@ -164,7 +165,7 @@ def _run(job: Job, argv: list[str], spark: SparkSession | None) -> None:
             tracker.log_params({"action": action, **resolved})
             tracker.log_conf(resolved)
             for key, digest in inputs.items():
-                tracker.log_input(key, digest)
+                tracker.log_input(key, digest, paths[key])
             with _session(job, conf, spark, progress) as session:
                 job.actions[action](Context(session, conf, run, tracker, progress))
                 run.commit()
@@ -199,9 +200,9 @@ def _read_arguments(job: Job, argv: list[str]) -> tuple[str, JobSettings]:
     return arguments.action, settings.load(arguments.conf, arguments.overrides, job.settings)
 
 
-def _fingerprints(job: Job, action: str, conf: JobSettings) -> dict[str, str]:
+def _fingerprints(paths: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for key, path in job.inputs(action, conf).items():
+    for key, path in paths.items():
         try:
             found[key] = storage.fingerprint(path)
         except FileNotFoundError:

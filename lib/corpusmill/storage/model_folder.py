@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from corpusmill.errors import ModelError, StorageError
 from corpusmill.storage.arrays import pack, unpack
-from corpusmill.storage.places import Place
+from corpusmill.storage.places import Place, one_line
 from corpusmill.types import AnyArray
 
 MANIFEST = "manifest.json"
@@ -97,14 +97,19 @@ def load_model(folder: str, kind: str, version: int = 1) -> SavedModel:
         if manifest[key] != wanted:
             problem = f"its {key} is {manifest[key]!r}, expected {wanted!r}"
             raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
-    about = json.loads(_checked(place, ABOUT, manifest, kind))
-    arrays = unpack(_checked(place, ARRAYS, manifest, kind))
-    found = {name: [list(array.shape), array.dtype.str] for name, array in arrays.items()}
-    stated = {name: [entry["shape"], entry["dtype"]] for name, entry in about["arrays"].items()}
-    if found != stated or about["kind"] != kind or about["version"] != version:
+    contents = [_checked(place, name, manifest, kind) for name in (ABOUT, ARRAYS)]
+    try:
+        about, arrays = json.loads(contents[0]), unpack(contents[1])
+        stated = {name: (entry["shape"], entry["dtype"]) for name, entry in about["arrays"].items()}
+        info, of = about["info"], (about["kind"], about["version"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"its files are not what a model holds ({one_line(error)})"
+        raise ModelError("MODEL01", path=place, kind=kind, problem=problem) from error
+    found = {name: (list(array.shape), array.dtype.str) for name, array in arrays.items()}
+    if found != stated or of != (kind, version):
         problem = f"{ABOUT} and {ARRAYS} do not fit together"
         raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
-    return SavedModel(arrays, about["info"])
+    return SavedModel(arrays, info)
 
 
 def _manifest(place: Place, kind: str) -> dict[str, Any]:

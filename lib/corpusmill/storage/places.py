@@ -59,7 +59,7 @@ class Place:
             path = os.path.abspath(local)
             return cls(fs.LocalFileSystem(), path, f"file://{path}")
         with explained(text):
-            filesystem, path = fs.FileSystem.from_uri(HADOOP_SCHEMES.sub("s3://", text))
+            filesystem, path = _connect(HADOOP_SCHEMES.sub("s3://", text))
         return cls(filesystem, path.rstrip("/"), text.rstrip("/"))
 
     def __truediv__(self, name: str) -> Place:
@@ -168,6 +168,10 @@ class Place:
         folder, _, name = self.path.rpartition("/")
         uri_folder = self.uri.rpartition("/")[0]
         return Place(self.filesystem, f"{folder}/.{name}.new", f"{uri_folder}/.{name}.new")
+
+
+def _connect(uri: str) -> tuple[fs.FileSystem, str]:
+    return cast(tuple[fs.FileSystem, str], fs.FileSystem.from_uri(uri))
 
 
 @contextmanager

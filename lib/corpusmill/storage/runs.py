@@ -133,23 +133,33 @@ class Run:
             STORE04: another job is writing there.
         """
         place = _writable(output)
-        lock = _lock(place)
         name = f"{action}-{fingerprint[:12]}" if run_id == "auto" else run_id
-        tries = _tries(place / RUNS, name)
+        state = {
+            "action": action,
+            "fingerprint": fingerprint,
+            "inputs": dict(inputs or {}),
+            "version": __version__,
+        }
+        lock = _lock(place)
+        try:
+            run = cls._find_or_prepare(place, name, state, restart)
+        except BaseException:
+            if lock is not None:
+                lock.close()
+            raise
+        run._lock = lock
+        return run
+
+    @classmethod
+    def _find_or_prepare(
+        cls, output: Place, name: str, state: dict[str, Any], restart: bool
+    ) -> Run:
+        tries = _tries(output / RUNS, name)
         finished = [folder for folder in tries if _is_whole(folder)]
         if finished and not restart:
-            run = cls._finished(place, finished[-1], fingerprint)
-        else:
-            state = {
-                "action": action,
-                "fingerprint": fingerprint,
-                "inputs": dict(inputs or {}),
-                "version": __version__,
-            }
-            folder = _next_folder(place / RUNS, name, tries, finished)
-            run = cls(place, folder, state)
-            run._prepare(keep_checkpoints=not restart)
-        run._lock = lock
+            return cls._finished(output, finished[-1], state["fingerprint"])
+        run = cls(output, _next_folder(output / RUNS, name, tries), state)
+        run._prepare(keep_checkpoints=not restart)
         return run
 
     @classmethod
@@ -364,14 +374,14 @@ def _tries(runs: Place, name: str) -> list[Place]:
     return [runs / folder for _, folder in numbered]
 
 
-def _next_folder(runs: Place, name: str, tries: list[Place], finished: list[Place]) -> Place:
+def _next_folder(runs: Place, name: str, tries: list[Place]) -> Place:
+    """Return the last try's folder if it never finished, otherwise a new one."""
     if not tries:
         return runs / name
-    if tries[-1] not in finished and not (tries[-1] / MANIFEST).exists():
+    if not (tries[-1] / MANIFEST).exists():
         return tries[-1]
-    last = tries[-1].name.rpartition(".try")
-    number = int(last[2]) if last[0] == name else 1
-    return runs / f"{name}.try{number + 1}"
+    number = tries[-1].name.removeprefix(name).removeprefix(".try") or "1"
+    return runs / f"{name}.try{int(number) + 1}"
 
 
 def _is_whole(folder: Place) -> bool:

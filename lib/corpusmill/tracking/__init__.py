@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -80,6 +81,7 @@ class Tracker:
                 experiment_id=experiment,
                 run_name=self.name,
                 tags=self.tags,
+                nested=True,
                 log_system_metrics=False,
             )
         except Exception as error:
@@ -105,62 +107,49 @@ class Tracker:
                 raise self._error(problem) from problem
             # The job's own error is the one to tell.
 
-    @contextmanager
-    def child(self, name: str) -> Iterator[Tracker]:
-        """Start a run below this one: a fold, a split, a stage."""
-        tracker = Tracker(self.settings, name)
-        if self._mlflow is None:
-            yield tracker
-            return
-        tracker.tags = {"mlflow.parentRunId": str(self.run_id)}
-        with tracker._nested(self._mlflow):
-            yield tracker
-
-    @contextmanager
-    def _nested(self, mlflow: Any) -> Iterator[None]:
-        with mlflow.start_run(run_name=self.name, nested=True, log_system_metrics=False) as run:
-            self._mlflow, self.run_id = mlflow, run.info.run_id
-            yield
-        self._mlflow = None
+    def child(self, name: str) -> Tracker:
+        """Return a run below this one, for a fold, a split or a stage, to be entered in turn."""
+        return Tracker(self.settings, name)
 
     def log_params(self, params: Mapping[str, Any]) -> None:
         """Log nested parameters under dotted names, long values cut."""
         with self._logging() as mlflow:
             if mlflow is not None:
-                mlflow.log_params(dict(_flat(params)))
+                mlflow.log_params(dict(_flat(params)), run_id=self.run_id)
 
     def log_metrics(self, metrics: Mapping[str, float | None], step: int | None = None) -> None:
         """Log numbers by name; None is left out. ``step`` is the iteration."""
         known = {_metric_name(name): value for name, value in metrics.items() if value is not None}
         with self._logging() as mlflow:
             if mlflow is not None and known:
-                mlflow.log_metrics(known, step=step)
+                mlflow.log_metrics(known, step=step, run_id=self.run_id)
 
     def log_figure(self, figure: Figure, path: str) -> None:
         """Log a matplotlib figure, for instance as ``plots/bound.png``."""
         with self._logging() as mlflow:
             if mlflow is not None:
-                mlflow.log_figure(figure, path)
+                mlflow.MlflowClient().log_figure(self.run_id, figure, path)
 
     def log_table(self, table: pd.DataFrame, path: str) -> None:
         """Log a small table, for instance as ``tables/classes.json``."""
         with self._logging() as mlflow:
             if mlflow is not None:
-                mlflow.log_table(table, path)
+                mlflow.MlflowClient().log_table(self.run_id, table, path)
 
     def log_html(self, text: str, path: str) -> None:
         """Log a page, for instance as ``pages/review.html``."""
         with self._logging() as mlflow:
             if mlflow is not None:
-                mlflow.log_text(text, path)
+                mlflow.MlflowClient().log_text(self.run_id, text, path)
 
     def log_conf(self, conf: Mapping[str, Any]) -> None:
         """Log the resolved conf as ``conf.yaml``, which can be run again."""
         with self._logging() as mlflow:
             if mlflow is not None:
-                mlflow.log_text(yaml.safe_dump(dict(conf), sort_keys=False), "conf.yaml")
+                text = yaml.safe_dump(dict(conf), sort_keys=False, allow_unicode=True)
+                mlflow.MlflowClient().log_text(self.run_id, text, "conf.yaml")
 
-    def log_input(self, name: str, digest: str, source: str = "") -> None:
+    def log_input(self, name: str, digest: str, source: str) -> None:
         """Log which data the run read.
 
         Parameters
@@ -174,7 +163,7 @@ class Tracker:
         """
         with self._logging() as mlflow:
             if mlflow is not None:
-                _log_input(mlflow, name, digest[:36], source or name)
+                _log_input(mlflow, self.run_id, name, digest[:36], source)
 
     def log_model(self, folder: str, kind: str, input_example: pd.DataFrame) -> str | None:
         """Log a saved model as a pyfunc from code, without pickle.
@@ -258,14 +247,15 @@ def _experiment_id(mlflow: Any, settings: TrackingSettings) -> str:
     return str(mlflow.create_experiment(settings.experiment, artifact_location=location))
 
 
-def _log_input(mlflow: Any, name: str, digest: str, source: str) -> None:
-    from mlflow.data.code_dataset_source import CodeDatasetSource  # noqa: PLC0415
-    from mlflow.data.meta_dataset import MetaDataset  # noqa: PLC0415
+def _log_input(mlflow: Any, run_id: str | None, name: str, digest: str, source: str) -> None:
+    from mlflow.data.dataset_source_registry import resolve_dataset_source  # noqa: PLC0415
+    from mlflow.entities import Dataset, DatasetInput, InputTag  # noqa: PLC0415
 
-    origin = CodeDatasetSource({"path": source})
-    # Abstract by its annotations only: mlflow makes instances of it in just this way.
-    dataset = MetaDataset(origin, name=name, digest=digest)  # type: ignore[abstract]
-    mlflow.log_input(dataset, context=name)
+    origin = resolve_dataset_source(source)
+    kind = origin._get_source_type()
+    dataset = Dataset(name, digest, kind, json.dumps(origin.to_dict()))
+    tags = [InputTag("mlflow.data.context", name)]
+    mlflow.MlflowClient().log_inputs(run_id, [DatasetInput(dataset, tags)])
 
 
 def _flat(params: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -83,13 +83,17 @@ MESSAGES: dict[str, str] = {
     "ALIGN01": "a {old} model cannot start a {new} one; set model.instance_model = {old}",
     "ALIGN02": "the warm start's model has {old} features without names, the data {new}; "
     "save the vocabulary with the model or give equally many",
+    "ALIGN03": "more than {limit} classes in column 'labels'; is it a column of names?",
+    # Spark, as it fails in the middle of a job
+    "SPARK01": "out of memory: {problem}; {hint}",
+    "SPARK02": "a Python worker ended without a word; it was perhaps killed for its memory: {hint}",
+    "SPARK03": "{problem} (raised in a Python worker)",
+    "SPARK04": "a barrier stage of {tasks} tasks needs as many slots at once, but {master} has "
+    "{slots}; lower the number of tasks or start Spark with more cores",
     # Models
     "MODEL01": "{path} is no {kind} model: {problem}",
     "MODEL02": "{path}: {file} does not match its checksum in the manifest; "
     "the model was altered or not written whole",
-    # Spark
-    "SPARK01": "a barrier stage of {tasks} tasks needs as many slots at once, but {master} has "
-    "{slots}; lower the number of tasks or start Spark with more cores",
     "MODEL03": "{kind!r} is no kind of model; allowed: {allowed}",
     # Storage
     "STORE01": "cannot write under {path!r}: {problem}",

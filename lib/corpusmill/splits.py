@@ -9,7 +9,7 @@ the compiled code.
 | need | function |
 | --- | --- |
 | rows to other rows | `map_partitions` |
-| rows to the same rows with more columns, broken ones told apart | `map_rows` |
+| rows to the same rows with more columns, broken ones told apart | `append_columns` |
 | rows to one sum of arrays | `sum_arrays` |
 | all tasks at once, knowing each other | `barrier_map` |
 """
@@ -19,16 +19,17 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import BarrierTaskContext, TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from corpusmill.errors import SchemaError, UsageError
@@ -38,6 +39,7 @@ BatchKernel = Callable[[pa.RecordBatch], pa.RecordBatch]
 SumKernel = Callable[[Iterator[pa.RecordBatch]], Mapping[str, AnyArray]]
 
 ERROR = "error"
+_NEW = "__corpusmill_new"
 CHUNK_BYTES = 4 << 20
 DIRECT_PARTITIONS = 8
 DIRECT_BYTES = 64 << 20
@@ -103,48 +105,62 @@ def map_partitions(df: DataFrame, kernel: BatchKernel, schema: T.StructType) -> 
     return df.mapInArrow(run, schema)
 
 
-def map_rows(df: DataFrame, kernel: BatchKernel, schema: T.StructType) -> DataFrame:
+def append_columns(
+    df: DataFrame,
+    columns: Sequence[Column],
+    kernel: BatchKernel,
+    schema: T.StructType,
+    names: Mapping[str, str] | None = None,
+) -> DataFrame:
     """Append columns to every row; a row that breaks the kernel is marked and kept.
 
-    When the kernel raises on a batch, the batch is halved until the broken rows
-    stand alone, which costs O(b log n) further calls for b broken rows among n.
+    Only ``columns`` travel to the kernel; all others stay where they are. When the kernel
+    raises on a batch, the batch is halved until the broken rows stand alone, which costs
+    O(b log n) further calls for b broken rows among n.
 
     Parameters
     ----------
     df
         The rows.
+    columns
+        What the kernel reads, with aliases.
     kernel
-        From a batch of ``df``'s columns to the new columns, one row for each row in order.
+        From a batch of ``columns`` to the new columns, one row for each row in order.
     schema
         The new columns.
+    names
+        What they, and ``error``, are called in the result, where not as in ``schema``.
 
     Returns
     -------
     DataFrame
         The columns of ``df``, those of ``schema`` (all nullable) and the string column
-        ``error``: null, or the exception's name and text where the new columns are null.
+        ``error``: null, or the exception's text where the new columns are null.
 
     Raises
     ------
     SchemaError
-        A new column bears the name of one that is there.
+        DATA06: a new column bears the name of one that is there.
     """
-    for name in [*schema.names, ERROR]:
-        if name in df.columns:
-            raise SchemaError("DATA06", column=name)
     added = T.StructType([T.StructField(field.name, field.dataType) for field in schema])
     added.add(ERROR, T.StringType())
-    fields = [*df.schema.fields, *added.fields]
+    called = {name: (names or {}).get(name, name) for name in added.names}
+    for name in called.values():
+        if name in df.columns:
+            raise SchemaError("DATA06", column=name)
     arrow = _arrow_schema(df.sparkSession, added)
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for part, new in _isolate(kernel, batch, arrow):
-                yield pa.RecordBatch.from_arrays(
-                    [*part.columns, *new.columns], names=[*part.schema.names, *arrow.names]
-                )
+    def run(rows: pa.Array) -> pa.Array:
+        parts = _isolate(kernel, pa.RecordBatch.from_struct_array(rows), arrow)
+        table = pa.Table.from_batches([new for _, new in parts], arrow).combine_chunks()
+        arrays = [column.combine_chunks() for column in table.columns]
+        return pa.StructArray.from_arrays(arrays, fields=list(arrow))
 
-    return df.mapInArrow(run, T.StructType(fields))
+    udf = arrow_udf(run, added)  # type: ignore[call-overload]
+    both = udf(F.struct(*columns))
+    rows = df.withColumn(_NEW, both)
+    new = [F.col(_NEW)[name].alias(called[name]) for name in added.names]
+    return rows.select(*[F.col(f"`{name}`") for name in df.columns], *new)
 
 
 def sum_arrays(
@@ -245,7 +261,7 @@ def barrier_map(
     """
     slots, master = _slots(df.sparkSession)
     if slots is not None and tasks > slots:
-        raise UsageError("SPARK01", tasks=tasks, slots=slots, master=master)
+        raise UsageError("SPARK04", tasks=tasks, slots=slots, master=master)
     arrow = _arrow_schema(df.sparkSession, schema)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -280,6 +296,11 @@ def ragged(column: pa.Array) -> tuple[Offsets, AnyArray]:
     offsets = np.zeros(len(column) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets, column.flatten().to_numpy(zero_copy_only=False)
+
+
+def arrow_schema(df: DataFrame) -> pa.Schema:
+    """Return the schema of the batches that a kernel gets of ``df``."""
+    return _arrow_schema(df.sparkSession, df.schema)
 
 
 def _arrow_schema(spark: SparkSession, schema: T.StructType) -> pa.Schema:

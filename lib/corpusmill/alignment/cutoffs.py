@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
-from corpusmill.types import AnyArray, Flags, Floats
+from corpusmill.alignment.kernels import Posterior
+from corpusmill.types import AnyArray, Flags, Floats, Patterns
 
 BINS = 200
 Criterion = Literal["accuracy", "f1"]
@@ -45,6 +47,15 @@ def histogram(mean: Floats, labels: Flags) -> dict[str, Floats]:
     bins = np.minimum((mean * BINS).astype(np.int64), BINS - 1)
     flat = bins + np.arange(classes) * BINS
     return {"positives": _tally(flat[labels], classes), "negatives": _tally(flat[~labels], classes)}
+
+
+def held_out_histogram(
+    patterns: Patterns, infer: Callable[[Patterns], Posterior]
+) -> dict[str, Floats]:
+    """Infer labelled patterns as if their labels were not known, and count them."""
+    known = patterns.labelled
+    hidden = patterns._replace(labelled=np.zeros_like(known))
+    return histogram(infer(hidden).mean[known], patterns.labels[known])
 
 
 def _tally(bins: AnyArray, classes: int) -> Floats:

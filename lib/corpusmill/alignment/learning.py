@@ -192,7 +192,7 @@ def warm_parameters(
 
     Returns
     -------
-    Parameters
+    start : Parameters
         Where EM begins.
     """
     known = columns >= 0
@@ -263,7 +263,7 @@ def expectation_maximisation(
         sums = sum_partitions(partial(e_step_sums, parameters=current, how=how))
         count, bound, rounds = sums["totals"]
         value = float(bound) + log_prior(current, settings)
-        history.append(Iteration(len(history) + 1, value, float(rounds) / max(count, 1.0)))
+        history.append(Iteration(len(history) + 1, value, float(rounds / max(count, 1.0))))
         parameters = m_step(sums, current, settings)
         on_iteration(history[-1], parameters)
     return parameters, history

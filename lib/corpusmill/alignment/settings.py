@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 from corpusmill.settings import Settings
+
+
+def _from_word(value: Any) -> Any:
+    return math.inf if value == "inf" else value
+
+
+def _to_word(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value
+
+
+Unbounded = Annotated[
+    float, BeforeValidator(_from_word), PlainSerializer(_to_word, when_used="json")
+]
+"""A float that may be infinite, which JSON writes as the word inf."""
 
 
 class LearnerSettings(Settings):
@@ -25,10 +40,10 @@ class LearnerSettings(Settings):
     inner_tol: float = Field(
         1e-4, ge=0.0, description="a pattern is done when gamma moves less than this an instance"
     )
-    label_sparsity: float = Field(
+    label_sparsity: Unbounded = Field(
         0.0,
         ge=0.0,
-        description="nats an instance pays for a class outside its pattern's labels; .inf forbids",
+        description="nats an instance pays for a class outside its pattern's labels; inf forbids",
     )
     smoothing: float = Field(
         10.0, gt=0.0, description="pseudo-occurrences (or pseudo-instances) a class"
@@ -44,4 +59,10 @@ class LearnerSettings(Settings):
         0.0,
         ge=0.0,
         description="pseudo-occurrences a class that a warm start's old model is worth",
+    )
+    cutoff_folds: int = Field(
+        0, ge=0, description="folds that choose the cut-offs of the classes; below 2 none does"
+    )
+    cutoff_criterion: Literal["accuracy", "f1"] = Field(
+        "accuracy", description="what the cut-offs maximise, class by class"
     )

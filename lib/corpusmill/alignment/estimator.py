@@ -1,0 +1,360 @@
+"""DBA as a pyspark.ml estimator, and training over the partitions of a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import keyword_only
+from pyspark.ml import Estimator, Model
+from pyspark.ml.evaluation import Evaluator
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import HasSeed
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from corpusmill import splits
+from corpusmill.alignment import cutoffs, learning
+from corpusmill.alignment.batches import read_patterns
+from corpusmill.alignment.instances import Sums
+from corpusmill.alignment.learning import OnIteration
+from corpusmill.alignment.model import AlignmentModel, Resume, train
+from corpusmill.alignment.settings import LearnerSettings
+from corpusmill.corpora.schemas import DOUBLES, PATTERNS, STRINGS
+from corpusmill.errors import DataError, UsageError
+from corpusmill.ml import (
+    Saved,
+    checked_columns,
+    settings_defaults,
+    settings_of,
+    with_settings,
+)
+from corpusmill.types import Patterns
+
+MAX_CLASSES = 10_000
+
+OUTPUTS = T.StructType(
+    [
+        T.StructField("prediction", STRINGS),
+        T.StructField("probability", DOUBLES),
+        T.StructField("gamma", DOUBLES),
+        T.StructField("instance_probability", DOUBLES),
+        T.StructField("instances", T.DoubleType()),
+    ]
+)
+"""The columns of `AlignmentModel.predict_batch`."""
+
+
+def _column(name: str, doc: str) -> Param[str]:
+    return Param(Params._dummy(), name, doc, TypeConverters.toString)
+
+
+@with_settings(LearnerSettings)
+class AlignmentParams(HasSeed):
+    """Params of the estimator and its model; the learner's are those of `LearnerSettings`."""
+
+    patternIdCol = _column("patternIdCol", "the pattern's name, for messages and folds")
+    labelsCol = _column("labelsCol", "its classes: array<string>, null where not known")
+    instanceOffsetsCol = _column("instanceOffsetsCol", "where each instance begins and ends")
+    instanceWeightsCol = _column("instanceWeightsCol", "how often each instance occurs")
+    featureIdsCol = _column("featureIdsCol", "the instances' features")
+    featureCountsCol = _column("featureCountsCol", "how often each feature occurs")
+    predictionCol = _column("predictionCol", "output: the predicted classes")
+    probabilityCol = _column("probabilityCol", "output: p(y_c = 1 | X), a number a class")
+    gammaCol = _column("gammaCol", "output: gamma, a number a class")
+    instanceProbabilityCol = _column(
+        "instanceProbabilityCol", "output: phi, a number an instance and class"
+    )
+    instancesCol = _column("instancesCol", "output: the number of instances")
+    errorCol = _column("errorCol", "output: why a row could not be predicted, else null")
+    useLabels: Param[bool] = Param(
+        Params._dummy(),
+        "useLabels",
+        "whether a prediction believes labelsCol (disambiguation with known labels)",
+        TypeConverters.toBoolean,
+    )
+
+    def _set_all_defaults(self) -> None:
+        names = {
+            f"{camel}Col": name
+            for camel, name in [
+                ("patternId", "pattern_id"),
+                ("labels", "labels"),
+                ("instanceOffsets", "instance_offsets"),
+                ("instanceWeights", "instance_weights"),
+                ("featureIds", "feature_ids"),
+                ("featureCounts", "feature_counts"),
+                ("prediction", "prediction"),
+                ("probability", "probability"),
+                ("gamma", "gamma"),
+                ("instanceProbability", "instance_probability"),
+                ("instances", "instances"),
+                ("error", "alignment_error"),
+            ]
+        }
+        self._setDefault(seed=13, useLabels=False, **names, **settings_defaults(LearnerSettings))
+
+    def settings(self) -> LearnerSettings:
+        """Return the learner's settings."""
+        return settings_of(self, LearnerSettings)
+
+    def _inputs(self, df: DataFrame) -> list[Column]:
+        columns = {
+            "pattern_id": self.getOrDefault(self.patternIdCol),
+            "labels": self.getOrDefault(self.labelsCol),
+            "instance_offsets": self.getOrDefault(self.instanceOffsetsCol),
+            "instance_weights": self.getOrDefault(self.instanceWeightsCol),
+            "feature_ids": self.getOrDefault(self.featureIdsCol),
+            "feature_counts": self.getOrDefault(self.featureCountsCol),
+        }
+        return checked_columns(df, columns, PATTERNS, frozenset({"labels"}))
+
+
+class DirichletBernoulliAlignment(
+    Estimator["DirichletBernoulliAlignmentModel"], AlignmentParams, Saved
+):
+    """Dirichlet-Bernoulli Alignment for patterns of instances with several labels.
+
+    The input columns are those of `corpusmill.corpora.schemas.PATTERNS`, under any names.
+    ``fit`` runs variational EM (`corpusmill.alignment.kernels` has the formulas); the result
+    depends on the partitioning only by the rounding of sums.
+
+    Parameters
+    ----------
+    classes : list of str
+        Classes in order; by default those found in ``labelsCol``, sorted.
+    vocabulary : list of str
+        Names of the features; by default they have none, and D is the largest id plus one.
+    warmStart : AlignmentModel
+        An older model to begin with.
+    **kwargs
+        Any Param.
+
+    Examples
+    --------
+    >>> dba = DirichletBernoulliAlignment(labelSparsity=5.0, maxIter=30)
+    >>> dba.getOrDefault("maxIter")
+    30
+    """
+
+    classes: Param[list[str]] = Param(
+        Params._dummy(), "classes", "the classes in order", TypeConverters.toListString
+    )
+    vocabulary: Param[list[str]] = Param(
+        Params._dummy(), "vocabulary", "names of the features", TypeConverters.toListString
+    )
+    warmStartPath: Param[str] = Param(
+        Params._dummy(), "warmStartPath", "a model folder to begin with", TypeConverters.toString
+    )
+
+    @keyword_only
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        self._set_all_defaults()
+        self._setDefault(classes=[], vocabulary=[], warmStartPath="")
+        self._set(**kwargs)
+
+    def _fit(self, dataset: DataFrame) -> DirichletBernoulliAlignmentModel:
+        rows = dataset.select(*self._inputs(dataset)).persist()
+        try:
+            path = self.getOrDefault(self.warmStartPath)
+            model = fit_patterns(
+                rows,
+                self.settings(),
+                classes=list(self.getOrDefault("classes")),
+                names=list(self.getOrDefault("vocabulary")),
+                seed=self.getOrDefault(self.seed),
+                warm_start=AlignmentModel.load(path) if path else None,
+            )
+        finally:
+            rows.unpersist()
+        fitted = DirichletBernoulliAlignmentModel(model)
+        for param in AlignmentParams().params:
+            if self.isSet(param.name):
+                fitted._set(**{param.name: self.getOrDefault(param.name)})
+        return fitted._resetUid(self.uid)
+
+
+class DirichletBernoulliAlignmentModel(Model, AlignmentParams, Saved):
+    """A trained DBA; ``transform`` keeps all columns and appends the outputs.
+
+    Parameters
+    ----------
+    model : AlignmentModel
+        The model on arrays.
+    """
+
+    array_model = AlignmentModel
+
+    def __init__(self, model: AlignmentModel) -> None:
+        super().__init__()
+        self._set_all_defaults()
+        self.model = model
+
+    def _transform(self, dataset: DataFrame) -> DataFrame:
+        kernel = partial(
+            predict_rows, model=self.model, use_labels=self.getOrDefault(self.useLabels)
+        )
+        names = {
+            "prediction": self.getOrDefault(self.predictionCol),
+            "probability": self.getOrDefault(self.probabilityCol),
+            "gamma": self.getOrDefault(self.gammaCol),
+            "instance_probability": self.getOrDefault(self.instanceProbabilityCol),
+            "instances": self.getOrDefault(self.instancesCol),
+            splits.ERROR: self.getOrDefault(self.errorCol),
+        }
+        return splits.append_columns(dataset, self._inputs(dataset), kernel, OUTPUTS, names)
+
+
+def predict_rows(batch: pa.RecordBatch, model: AlignmentModel, use_labels: bool) -> pa.RecordBatch:
+    """Predict a batch; the kernel of ``transform``."""
+    return model.predict_batch(batch, use_labels)
+
+
+def fit_patterns(
+    rows: DataFrame,
+    settings: LearnerSettings,
+    classes: Sequence[str] = (),
+    names: Sequence[str] = (),
+    seed: int = 13,
+    warm_start: AlignmentModel | None = None,
+    on_iteration: OnIteration = lambda *_: None,
+    resume: Resume | None = None,
+) -> AlignmentModel:
+    """Train DBA on the rows of a DataFrame, whose partitions are the splits.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of `corpusmill.corpora.schemas.PATTERNS`; cached by the caller.
+    settings : LearnerSettings
+        With ``cutoff_folds`` > 1, that many further models choose the cut-offs.
+    classes, names : sequence of str
+        Classes and vocabulary; by default what the rows hold.
+    seed : int
+        Of the folds.
+    warm_start, on_iteration, resume
+        As `corpusmill.alignment.model.train`.
+
+    Returns
+    -------
+    AlignmentModel
+        The same for any number of partitions, up to the rounding of sums.
+
+    Raises
+    ------
+    DataError
+        No labelled pattern, or a broken row.
+    """
+    classes = list(classes) or _classes_of(rows)
+    features = len(names) or _features_of(rows)
+    fit = partial(train, classes=classes, features=features, settings=settings, names=names)
+    count = splits.count_partitions(rows)
+    model = fit(
+        _summing(rows, classes, features, count),
+        warm_start=warm_start,
+        on_iteration=on_iteration,
+        resume=resume,
+    )
+    if settings.cutoff_folds < 2:
+        return model
+    sums = [_held_out(rows, fit, model, fold, seed, count) for fold in range(settings.cutoff_folds)]
+    total = {name: np.sum([part[name] for part in sums], axis=0) for name in sums[0]}
+    lam = model.parameters.lam
+    return model.with_cutoffs(cutoffs.choose_cutoffs(total, lam, settings.cutoff_criterion))
+
+
+def _held_out(
+    rows: DataFrame,
+    fit: Callable[[learning.SumOverPartitions], AlignmentModel],
+    model: AlignmentModel,
+    fold: int,
+    seed: int,
+    count: int,
+) -> Sums:
+    """Train on all folds but one and count that one's patterns by phibar and label."""
+    folds = model.settings.cutoff_folds
+    key = F.pmod(F.xxhash64(F.lit(seed), F.col("pattern_id")), F.lit(folds))
+    classes, features = model.classes, model.size
+    trained = fit(_summing(rows.where(key != fold), classes, features, count))
+    kernel = partial(cutoffs.held_out_histogram, infer=trained.infer)
+    return _summing(rows.where(key == fold), classes, features, count)(kernel)
+
+
+def _summing(
+    rows: DataFrame, classes: Sequence[str], features: int, count: int
+) -> learning.SumOverPartitions:
+    """Return the function that sums a kernel on `Patterns` over the partitions of `rows`."""
+    schema = splits.arrow_schema(rows)
+
+    def run(kernel: Callable[[Patterns], Sums]) -> Sums:
+        def partition(batches: Iterator[pa.RecordBatch]) -> Sums:
+            table = pa.Table.from_batches(batches, schema).combine_chunks()
+            parts = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
+            return learning.sum_over([read_patterns(part, classes, features) for part in parts])(
+                kernel
+            )
+
+        return splits.sum_arrays(rows, partition, count)
+
+    return run
+
+
+def _classes_of(rows: DataFrame) -> list[str]:
+    found = rows.select(F.explode("labels").alias("label")).distinct().limit(MAX_CLASSES + 1)
+    classes = sorted(row["label"] for row in found.collect())
+    if not classes:
+        raise DataError("DATA03", source="column 'labels'", hint="a pattern needs a known label")
+    if len(classes) > MAX_CLASSES:
+        raise DataError("ALIGN03", limit=MAX_CLASSES)
+    return classes
+
+
+def _features_of(rows: DataFrame) -> int:
+    top = rows.select(F.max(F.array_max("feature_ids")).alias("top")).first()
+    return 0 if top is None or top["top"] is None else int(top["top"]) + 1
+
+
+class PatternEvaluator(Evaluator):
+    """Agreement of predicted and true label sets, for `pyspark.ml.tuning.CrossValidator`.
+
+    Parameters
+    ----------
+    metricName : {"microF1", "hammingAccuracy"}
+        2 sum |Y & P| / sum (|Y| + |P|), or 1 - sum |Y xor P| / (N C).
+    numClasses : int
+        C, for the Hamming accuracy.
+    labelsCol, predictionCol : str
+    """
+
+    labelsCol = _column("labelsCol", "the true classes")
+    predictionCol = _column("predictionCol", "the predicted classes")
+    metricName = _column("metricName", "microF1 or hammingAccuracy")
+    numClasses: Param[int] = Param(Params._dummy(), "numClasses", "C", TypeConverters.toInt)
+
+    @keyword_only
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        self._setDefault(labelsCol="labels", predictionCol="prediction", metricName="microF1")
+        self._set(**kwargs)
+
+    def _evaluate(self, dataset: DataFrame) -> float:
+        labels = F.col(self.getOrDefault(self.labelsCol))
+        predicted = F.col(self.getOrDefault(self.predictionCol))
+        sums = dataset.select(
+            F.sum(F.size(F.array_intersect(labels, predicted))).alias("both"),
+            F.sum(F.size(labels) + F.size(predicted)).alias("sizes"),
+            F.count(labels).alias("rows"),
+        ).first()
+        if sums is None or not sums["rows"]:
+            raise DataError("DATA03", source="the evaluated rows", hint="there is none")
+        if self.getOrDefault(self.metricName) == "microF1":
+            return 2.0 * sums["both"] / max(sums["sizes"], 1)
+        if not self.isDefined(self.numClasses):
+            raise UsageError("CONF05", key="numClasses", problem="hammingAccuracy needs it")
+        wrong = sums["sizes"] - 2 * sums["both"]
+        return 1.0 - wrong / (sums["rows"] * self.getOrDefault(self.numClasses))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from corpusmill import __version__, settings, storage
 from corpusmill.errors import CorpusmillError, UsageError
+from corpusmill.interrupts import Interrupts
 from corpusmill.progress import Progress
 from corpusmill.settings import JobSettings
 from corpusmill.tracking import Tracker
@@ -82,10 +81,6 @@ class Job:
     inputs: Callable[[str, Any], Mapping[str, str]] = no_inputs
 
 
-class _Stopped(BaseException):
-    """Ctrl-C or SIGTERM."""
-
-
 def run_job(job: Job, argv: list[str], spark: SparkSession | None = None) -> int:
     """Run one action of a job.
 
@@ -104,17 +99,17 @@ def run_job(job: Job, argv: list[str], spark: SparkSession | None = None) -> int
     int
         The exit status: 0 done, 2 bad usage or conf, 1 anything else.
     """
-    stopped = threading.Event()
+    interrupts = Interrupts()
     try:
-        with _stop_signals(stopped):
-            _run(job, argv, spark)
+        with interrupts:
+            _run(job, argv, spark, interrupts)
     except SystemExit as error:  # --help and --version
         return int(error.code or 0)
     except UsageError as error:
         return _fail(error)
     except BaseException as error:
-        if stopped.is_set() or isinstance(error, KeyboardInterrupt):
-            Progress().say("stopped; the output is as it was before")
+        if interrupts.stopped or isinstance(error, KeyboardInterrupt):
+            Progress().say("stopped; the output holds the last run that was committed")
             return 1
         return _fail(error)
     return 0
@@ -141,7 +136,7 @@ def console(argv: list[str] | None = None) -> int:
     return run_job(getattr(import_module(module), name), words[1:])
 
 
-def _run(job: Job, argv: list[str], spark: SparkSession | None) -> None:
+def _run(job: Job, argv: list[str], spark: SparkSession | None, interrupts: Interrupts) -> None:
     action, conf = _read_arguments(job, argv)
     resolved = conf.model_dump(mode="json")
     paths = job.inputs(action, conf)
@@ -166,7 +161,7 @@ def _run(job: Job, argv: list[str], spark: SparkSession | None) -> None:
             tracker.log_conf(resolved)
             for key, digest in inputs.items():
                 tracker.log_input(key, digest, paths[key])
-            with _session(job, conf, spark, progress) as session:
+            with _session(job, conf, spark, interrupts, progress) as session:
                 job.actions[action](Context(session, conf, run, tracker, progress))
                 run.commit()
             tracker.log_metrics(run.metrics)
@@ -213,9 +208,14 @@ def _fingerprints(paths: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def _session(
-    job: Job, conf: JobSettings, spark: SparkSession | None, progress: Progress
+    job: Job,
+    conf: JobSettings,
+    spark: SparkSession | None,
+    interrupts: Interrupts,
+    progress: Progress,
 ) -> Iterator[SparkSession]:
     if spark is not None:
+        interrupts.watch(spark, owned=False)
         yield spark
         return
     # pyspark is slow to import, and a bad conf should be told at once.
@@ -223,32 +223,12 @@ def _session(
 
     with progress.stage("start Spark"):
         started = session.start(f"corpusmill {job.name}", conf.spark)
+    interrupts.watch(started, owned=True)
     try:
         yield started
     finally:
-        started.stop()
-
-
-@contextmanager
-def _stop_signals(stopped: threading.Event) -> Iterator[None]:
-    """Let SIGINT and SIGTERM unwind the job as an exception does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: object) -> None:
-        stopped.set()
-        # A second signal while Spark is being stopped must not cut that short.
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
-        raise _Stopped
-
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        if not interrupts.stopped:
+            started.stop()
 
 
 def _fail(error: BaseException) -> int:
@@ -260,7 +240,7 @@ def _fail(error: BaseException) -> int:
     traceback.print_exception(error)
     Progress().say(
         f"error: unexpected {type(error).__name__}; this is a fault of corpusmill or of its "
-        "surroundings, not of the conf; the output is as it was before"
+        "surroundings, not of the conf; the output holds the last run that was committed"
     )
     return 1
 
@@ -268,6 +248,6 @@ def _fail(error: BaseException) -> int:
 def _explain(error: BaseException) -> CorpusmillError | None:
     if not isinstance(error, Exception):
         return None
-    from corpusmill.corpora import sources  # noqa: PLC0415 - imports pyspark
+    from corpusmill.corpora.failures import explain_spark_failure  # noqa: PLC0415 - pyspark
 
-    return sources.explain_spark_failure(error)
+    return explain_spark_failure(error)

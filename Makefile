@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 QUICK := not spark and not corpus and not cluster and not slow
+SOURCES := $(shell find lib/corpusmill $(wildcard jobs conf) -type f -not -name '*.pyc')
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # Every command below, and what it starts, sees the environment's programs and the Java that was found.
@@ -60,11 +61,11 @@ $(VENV)/.base: requirements/build.txt requirements/base.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --disable-pip-version-check -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.base requirements/dev.txt
+$(VENV)/.dev: requirements/dev.txt | $(VENV)/.base
 	@sh scripts/venv.sh $(VENV) requirements/dev.txt
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.dev requirements/bench.txt
+$(VENV)/.bench: requirements/bench.txt | $(VENV)/.dev
 	@sh scripts/venv.sh $(VENV) requirements/bench.txt
 	@touch $@
 
@@ -73,8 +74,8 @@ java: $(VENV)/.base
 
 # What spark-submit needs on a cluster.
 
-dist/corpusmill-$(VERSION).zip: $(shell find lib/corpusmill jobs conf -type f -not -name '*.pyc') scripts/build_dist.py $(VENV)/.base
+dist/corpusmill-$(VERSION).zip: $(SOURCES) scripts/build_dist.py | $(VENV)/.base
 	@$(BIN)/python scripts/build_dist.py
 
-dist/environment.tar.gz: requirements/build.txt requirements/base.txt scripts/build_environment.sh $(VENV)/.dev
+dist/environment.tar.gz: requirements/build.txt requirements/base.txt scripts/build_environment.sh | $(VENV)/.dev
 	@sh scripts/build_environment.sh $(VENV)

@@ -15,6 +15,6 @@ grep -v '^pyspark==' requirements/base.txt >build/executor.txt
 sh scripts/venv.sh "$built" requirements/build.txt build/executor.txt
 say "dist/environment.tar.gz: packing (about a minute)"
 "$venv/bin/venv-pack" --quiet --force --prefix "$built" --output dist/environment.part.tar.gz \
-    --compress-level 1 --exclude '*/__pycache__/*' --exclude '*/tests/*'
+    --compress-level 1 --exclude '*/__pycache__/*' --exclude '*/tests/*' --exclude '*/mlflow/server/js/*'
 chmod 644 dist/environment.part.tar.gz
 mv dist/environment.part.tar.gz dist/environment.tar.gz

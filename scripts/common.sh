@@ -7,7 +7,7 @@ fail() {
     exit 2
 }
 
-# Installs Debian packages as root or by sudo without a password; fails quietly where neither is.
+# Installs Debian packages as root or by sudo without a password; returns 1 where neither is.
 apt_install() {
     command -v apt-get >/dev/null || return 1
     if [ "$(id -u)" = 0 ]; then
@@ -18,7 +18,14 @@ apt_install() {
         return 1
     fi
     say "apt-get install $*"
-    $as_root apt-get update -qq </dev/null >/dev/null || return 1
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" \
-        </dev/null >/dev/null
+    output=$(
+        {
+            $as_root apt-get update -qq &&
+                $as_root env DEBIAN_FRONTEND=noninteractive \
+                    apt-get install -y -qq --no-install-recommends "$@"
+        } 2>&1 </dev/null
+    ) || {
+        echo "$output" | tail -n 5 >&2
+        return 1
+    }
 }

@@ -48,7 +48,7 @@ from_system() {
 
 from_apt() {
     for major in 17 21 25; do
-        if apt_install "openjdk-$major-jre-headless" 2>/dev/null && from_system; then return; fi
+        if apt_install "openjdk-$major-jre-headless" && from_system; then return; fi
     done
     return 1
 }

@@ -16,8 +16,6 @@ from corpusmill.settings import SparkSettings
 
 def describe(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """Yield one row: this worker's Python, where it has corpusmill from, its kernel cache."""
-    import numba
-
     for _ in batches:
         pass
     yield pd.DataFrame(
@@ -25,7 +23,7 @@ def describe(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
             "python": [sys.executable],
             "package": [str(corpusmill.__file__)],
             "process": [os.getppid()],
-            "cache": [str(numba.config.CACHE_DIR)],
+            "cache": [os.environ["NUMBA_CACHE_DIR"]],
             "threads": [os.environ["OMP_NUM_THREADS"]],
         }
     )

@@ -13,6 +13,7 @@ from typing import Any
 import pyspark
 import pytest
 
+from corpusmill.session import EXECUTOR_CACHE
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.cluster
@@ -92,3 +93,4 @@ def test_every_process_imports_what_was_shipped(submit: Submit, tmp_path: Path) 
         assert str(tmp_path) in worker["python"]
         assert "/environment/bin/python" in worker["python"]
         assert worker["threads"] == "1"
+        assert worker["cache"] == EXECUTOR_CACHE

@@ -23,9 +23,6 @@ class EntityListSettings(FileSettings):
         description="keep this level of a hierarchical class; the last where it is flatter",
     )
     class_separator: str = Field(".", min_length=1, description="between the levels of a class")
-    underscores_are_spaces: bool = Field(
-        False, description="entities are written as in a wiki's address"
-    )
 
 
 def read_entity_classes(
@@ -61,12 +58,9 @@ def read_entity_classes(
     """
     fields = {"entity": source.entity, "class": source.entity_class}
     table = read_table(spark, source, fields, quarantine, key)
-    entity = F.col("entity")
-    if source.underscores_are_spaces:
-        entity = F.translate(entity, "_", " ")
     checked = table.withColumns(
         {
-            "entity": F.trim(entity),
+            "entity": F.trim("entity"),
             "class": F.trim(_cut(F.col("class"), source.class_level, source.class_separator)),
         }
     ).withColumn(

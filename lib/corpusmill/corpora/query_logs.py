@@ -20,7 +20,10 @@ FIRST_YEAR = 1969
 
 
 def read_query_logs(
-    spark: SparkSession, sources: list[SourceSettings], quarantine: QuarantineSettings
+    spark: SparkSession,
+    sources: list[SourceSettings],
+    quarantine: QuarantineSettings,
+    key: str = "sources",
 ) -> Read:
     """Read query logs, each source with its own layout.
 
@@ -32,6 +35,8 @@ def read_query_logs(
         At least one.
     quarantine
         How long a record may be.
+    key
+        The conf key of `sources`, for messages.
 
     Returns
     -------
@@ -52,9 +57,9 @@ def read_query_logs(
     empty time is a null, one that cannot be read sends the line to quarantine.
     """
     if not sources:
-        raise UsageError("CONF05", key="sources", problem="name at least one query log")
+        raise UsageError("CONF05", key=key, problem="name at least one query log")
     reads = [
-        _read_log(spark, source, quarantine, f"sources.{place}")
+        _read_log(spark, source, quarantine, f"{key}.{place}")
         for place, source in enumerate(sources)
     ]
     return union(reads)

@@ -121,9 +121,10 @@ def _labels(batch: pa.RecordBatch, classes: Sequence[str], use_labels: bool) -> 
     return flags, ~np.asarray(column.is_null())
 
 
-def list_column(values: AnyArray, offsets: Offsets) -> pa.ListArray:
+def list_column(values: AnyArray | pa.Array, offsets: Offsets) -> pa.ListArray:
     """Wrap flat values and offsets as an Arrow list column."""
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))
+    flat = values if isinstance(values, pa.Array) else pa.array(values)
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), flat)
 
 
 def matrix_column(values: AnyArray) -> pa.ListArray:

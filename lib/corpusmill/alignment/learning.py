@@ -143,16 +143,17 @@ def smoothing_prior(
     instances_total : float
         sum of w_m.
     settings : LearnerSettings
-        ``smoothing`` is the mass; ``smoothing_base`` corpus spreads it by (n_d + 1) / (n + D),
-        uniform by 1 / D.
+        ``smoothing`` is the mass, spread by e / D + (1 - e) (n_d + 1) / (n + D) with
+        e = ``smoothing_evenness``. The Gaussian's base is the corpus mean.
     """
     features = len(feature_counts)
     if settings.instance_model == "gaussian":
         return Smoothing(settings.smoothing, feature_counts / max(instances_total, 1.0))
-    counts = feature_counts if settings.smoothing_base == "corpus" else np.zeros(features)
-    total = counts.sum() + features
+    even = settings.smoothing_evenness
+    total = feature_counts.sum() + features
+    base = even / features + (1.0 - even) * (feature_counts + 1.0) / total
     scale = 1.0 if settings.instance_model == "multinomial" else total / (instances_total + 1.0)
-    return Smoothing(settings.smoothing, (counts + 1.0) / total * scale)
+    return Smoothing(settings.smoothing, base * scale)
 
 
 def start_parameters(sums: Sums, settings: LearnerSettings) -> Parameters:

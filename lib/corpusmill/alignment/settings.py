@@ -48,8 +48,11 @@ class LearnerSettings(Settings):
     smoothing: float = Field(
         10.0, gt=0.0, description="pseudo-occurrences (or pseudo-instances) a class"
     )
-    smoothing_base: Literal["corpus", "uniform"] = Field(
-        "corpus", description="how they are spread: as the features in the corpus, or evenly"
+    smoothing_evenness: float = Field(
+        0.5,
+        ge=0.0,
+        le=1.0,
+        description="the share spread evenly over the features; the rest as in the corpus",
     )
     alpha: float = Field(0.1, gt=0.0, description="a_c at the start")
     learn_alpha: bool = True

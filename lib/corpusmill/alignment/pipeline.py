@@ -1,0 +1,48 @@
+"""The alignment job: train, predict and evaluate for each kind of input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from corpusmill.alignment.tasks import query_log
+from corpusmill.alignment.tasks.settings import (
+    AlignmentSettings,
+    QueryLogInput,
+    QuestionsInput,
+)
+from corpusmill.runner import Job
+
+if TYPE_CHECKING:
+    from corpusmill.runner import Context
+
+TASKS = {"query_log": query_log}
+
+
+def _action(name: str) -> Callable[[Context], None]:
+    def run(context: Context) -> None:
+        getattr(TASKS[context.settings.input.kind], name)(context)
+
+    return run
+
+
+def inputs(action: str, conf: AlignmentSettings) -> dict[str, str]:
+    """Name the paths that a task reads, by the key of the conf."""
+    given = conf.input
+    if isinstance(given, QueryLogInput):
+        paths = {f"input.sources.{i}.path": each.path for i, each in enumerate(given.sources)}
+        paths["input.entities.path"] = given.entities.path
+        if given.gold is not None and action == "evaluate":
+            paths["input.gold.path"] = given.gold.path
+        return paths
+    if isinstance(given, QuestionsInput):
+        return {"input.questions.path": given.questions.path}
+    return {"input.reuters.path": given.reuters.path}
+
+
+JOB = Job(
+    name="alignment",
+    settings=AlignmentSettings,
+    actions={name: _action(name) for name in ("train", "predict", "evaluate")},
+    inputs=inputs,
+)

@@ -1,0 +1,153 @@
+"""The main job: a raw query log in, disambiguated queries out.
+
+Queries are collapsed to distinct ones with counts; entities are found in them; a pattern is an
+entity, its instances are the contexts it occurs in, and its labels are the classes that the
+entity list allows.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from corpusmill import splits, storage
+from corpusmill.alignment.disambiguation import disambiguate
+from corpusmill.alignment.model import AlignmentModel
+from corpusmill.alignment.patterns import assemble, build_vocabulary, label_sets
+from corpusmill.alignment.tasks.settings import AlignmentSettings, QueryLogInput
+from corpusmill.alignment.tasks.training import train_and_save
+from corpusmill.corpora import quarantine
+from corpusmill.corpora.entity_classes import read_entity_classes
+from corpusmill.corpora.gazetteer import canonical_entities, find_entities
+from corpusmill.corpora.query_logs import read_query_logs
+from corpusmill.corpora.schemas import DOUBLES, QUARANTINE, STRINGS
+from corpusmill.errors import DataError
+
+if TYPE_CHECKING:
+    from corpusmill.runner import Context
+
+PREDICTIONS = T.StructType(
+    [
+        T.StructField("query", T.StringType()),
+        T.StructField("count", T.LongType()),
+        T.StructField("entity", T.StringType()),
+        T.StructField("classes", STRINGS),
+        T.StructField("probabilities", DOUBLES),
+        T.StructField("context_words", STRINGS),
+        T.StructField("evidence", DOUBLES),
+    ]
+)
+"""A distinct query: its entity (null if it has none), the classes best first, and the context
+words that spoke for the best class against the second, with their weight in nats."""
+
+_DISAMBIGUATED = T.StructType(
+    [
+        T.StructField("name", T.StringType()),
+        T.StructField("tokens", STRINGS),
+        *PREDICTIONS.fields[3:],
+    ]
+)
+
+
+class Mined(NamedTuple):
+    """A query log with its entities found.
+
+    Attributes
+    ----------
+    queries : DataFrame
+        Distinct queries with ``count``, ``entity`` and ``context``; cached.
+    contexts : DataFrame
+        Instance rows: entity, distinct context, summed count.
+    labels : DataFrame
+        ``name`` and its ``labels``.
+    """
+
+    queries: DataFrame
+    contexts: DataFrame
+    labels: DataFrame
+
+
+def train(context: Context) -> None:
+    """Mine contexts, train DBA and save the model."""
+    conf: AlignmentSettings = context.settings
+    mined = mine(context)
+    # A query that is nothing but its entity says nothing of the class.
+    contexts = mined.contexts.where(F.size("tokens") > 0)
+    with context.progress.stage("vocabulary"):
+        vocabulary = build_vocabulary(contexts, conf.vocabulary)
+    rows = assemble(contexts, vocabulary, conf.partitions, conf.max_instances)
+    rows = rows.join(mined.labels, "name").persist()
+    train_and_save(context, rows, vocabulary)
+
+
+def predict(context: Context) -> None:
+    """Disambiguate every query of the log."""
+    conf: AlignmentSettings = context.settings
+    model = AlignmentModel.load(storage.resolve(conf.output, "model"))
+    mined = mine(context)
+    with context.progress.stage("disambiguate"):
+        rows = assemble(
+            mined.contexts, model.features, conf.partitions, conf.max_instances, ["tokens"]
+        )
+        known = F.array_intersect("labels", F.lit(list(model.classes)))
+        rows = rows.join(mined.labels, "name").withColumn("labels", known)
+        kernel = partial(
+            disambiguate,
+            model=model,
+            classes=conf.ranked_classes,
+            words=conf.context_words,
+            use_labels=conf.known_labels,
+        )
+        found = splits.map_partitions(rows, kernel, _DISAMBIGUATED)
+        queries = mined.queries
+        same = (queries["entity"] == found["name"]) & (queries["context"] == found["tokens"])
+        predictions = queries.join(found, same, "left").select(PREDICTIONS.names)
+        written = context.run.write_parquet(
+            "predictions", predictions, expected_rows=queries.count(), schema=PREDICTIONS
+        )
+    context.run.write_metrics({"predict": {"queries": written}})
+
+
+def mine(context: Context) -> Mined:
+    """Read the log and the entity list, find the entities, and collapse contexts to counts."""
+    conf: AlignmentSettings = context.settings
+    task = cast(QueryLogInput, conf.input)
+    log = read_query_logs(context.spark, task.sources, conf.quarantine)
+    listed = read_entity_classes(context.spark, task.entities, conf.quarantine)
+    with context.progress.stage("read"):
+        bad = log.quarantine.unionByName(listed.quarantine).persist()
+        context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
+        reasons = quarantine.count_reasons(bad)
+        queries = log.records.groupBy("query").agg(F.sum("count").alias("count"))
+        entities = canonical_entities(listed.records).where("canonical is not null").persist()
+    with context.progress.stage("find entities"):
+        found = (
+            find_entities(queries, listed.records)
+            .select("query", "count", "entity", "context")
+            .persist()
+        )
+        totals = (
+            found.agg(
+                F.count("*").alias("queries"),
+                F.sum("count").alias("lines"),
+                F.count("entity").alias("matched"),
+                F.countDistinct("entity").alias("entities"),
+            )
+            .collect()[0]
+            .asDict()
+        )
+    quarantine.check_share("the query log", totals["lines"] or 0, reasons, conf.quarantine)
+    if not totals["matched"]:
+        hint = "none of its queries holds an entity of the list"
+        raise DataError("DATA03", source="the query log", hint=hint)
+    context.run.write_metrics({"input": {**totals, "quarantined": sum(reasons.values())}})
+    contexts = (
+        found.where("entity is not null")
+        .groupBy(F.col("entity").alias("pattern_id"), F.col("context").alias("tokens"))
+        .agg(F.sum("count").cast("double").alias("weight"))
+    )
+    return Mined(found, contexts, label_sets(entities, F.col("canonical"), F.col("class")))

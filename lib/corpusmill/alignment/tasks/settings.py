@@ -1,0 +1,68 @@
+"""The conf of the alignment job: one of three tasks, and the learner."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from corpusmill.alignment.patterns import VocabularySettings
+from corpusmill.alignment.settings import LearnerSettings
+from corpusmill.corpora.entity_classes import EntityListSettings
+from corpusmill.corpora.questions import QuestionSettings
+from corpusmill.corpora.reuters import ReutersSettings
+from corpusmill.corpora.sources import ColumnName, FileSettings, SourceSettings
+from corpusmill.settings import JobSettings, Settings
+
+
+class GoldSettings(FileSettings):
+    """Queries whose class is known, for `evaluate`."""
+
+    query: ColumnName = "query"
+    query_class: ColumnName = "class"
+
+
+class QueryLogInput(Settings):
+    """A raw query log and a list of entities with their possible classes."""
+
+    kind: Literal["query_log"]
+    sources: list[SourceSettings] = Field(min_length=1)
+    entities: EntityListSettings
+    gold: GoldSettings | None = None
+
+
+class QuestionsInput(Settings):
+    """Labelled questions, in which entities are found by their capitals (experiment 2)."""
+
+    kind: Literal["questions"]
+    questions: QuestionSettings
+    min_questions: int = Field(5, ge=1, description="an entity's questions at least")
+    min_classes: int = Field(2, ge=1, description="an entity's categories at least")
+
+
+class ReutersInput(Settings):
+    """Reuters-21578 documents with their paragraphs (experiment 1)."""
+
+    kind: Literal["reuters"]
+    reuters: ReutersSettings
+
+
+class AlignmentSettings(JobSettings):
+    """The conf of ``jobs/alignment.py``."""
+
+    input: Annotated[QueryLogInput | QuestionsInput | ReutersInput, Field(discriminator="kind")]
+    model: LearnerSettings = LearnerSettings()
+    vocabulary: VocabularySettings = VocabularySettings()
+    partitions: int = Field(4, ge=1, description="splits of the patterns")
+    max_instances: int = Field(
+        50_000, ge=1, description="a pattern of more is cut into several rows"
+    )
+    known_labels: bool = Field(
+        True, description="whether predict believes the classes of the entity list"
+    )
+    ranked_classes: int = Field(5, ge=1, description="classes of a query in the output at most")
+    context_words: int = Field(5, ge=1, description="deciding words of a query at most")
+    checkpoint_every: int = Field(5, ge=1, description="EM iterations between checkpoints")
+    warm_start: str | None = Field(
+        None, description="output or model folder of an older run to start from"
+    )

@@ -40,7 +40,9 @@ test-cluster: setup dist  ## The tests that start executor processes of their ow
 	$(BIN)/python -m pytest -m cluster
 
 bench: setup $(VENV)/.bench  ## Side-by-side runs against peers
-	$(BIN)/python -m benchmarks
+	@for file in benchmarks/[a-z]*.py; do \
+		echo "==> $$file"; $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; \
+	done
 
 dist: dist/corpusmill-$(VERSION).zip dist/environment.tar.gz  ## What spark-submit needs on a cluster
 

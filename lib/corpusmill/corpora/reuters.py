@@ -135,10 +135,15 @@ def _parse_document(attributes: str, content: str) -> Document | str:
     return Document(
         document_id=values["NEWID"],
         split=_mod_apte(values),
-        labels=re.findall(r"<D>(.*?)</D>", _element(content, "TOPICS") or ""),
+        labels=_topics(content),
         title=_squeeze(_unescape(_element(text, "TITLE") or "")),
         paragraphs=_paragraphs(body),
     )
+
+
+def _topics(content: str) -> list[str]:
+    """Return the topics in order, each once: two documents of the collection repeat one."""
+    return list(dict.fromkeys(re.findall(r"<D>(.*?)</D>", _element(content, "TOPICS") or "")))
 
 
 def _mod_apte(values: dict[str, str]) -> str:

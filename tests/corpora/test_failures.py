@@ -1,0 +1,77 @@
+"""Spark's failures as one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from corpusmill.corpora.failures import explain_spark_failure, first_line
+from corpusmill.errors import CorpusmillError, DataError, SchemaError, UsageError
+
+
+def test_error_of_ours_passes_through():
+    error = DataError("DATA01", source="a", problem="b")
+    assert explain_spark_failure(error) is error
+
+
+def test_unknown_failure_stays_unknown():
+    assert explain_spark_failure(ZeroDivisionError("division by zero")) is None
+
+
+def test_java_heap():
+    error = RuntimeError("An error occurred\n: java.lang.OutOfMemoryError: Java heap space")
+    assert "SPARK01" in str(explain_spark_failure(error))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('calling o9.text.\n: org.x.BadException: No FileSystem for "x"', 'No FileSystem for "x"'),
+        ("java.net.UnknownHostException: nowhere", "UnknownHostException: nowhere"),
+    ],
+)
+def test_first_line_tells_the_problem(text: str, line: str):
+    prefix = "An error occurred while " if text.startswith("calling") else ""
+    assert first_line(RuntimeError(prefix + text)) == line
+
+
+def out_of_memory(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    raise MemoryError("no")
+    yield from batches
+
+
+def own_error(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    raise DataError("DATA01", source="f.gz", problem="is odd")
+    yield from batches
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kernel", "line"),
+    [
+        (out_of_memory, "SPARK01: out of memory: .*"),
+        (own_error, "SPARK03: DATA01: f.gz: is odd .*"),
+    ],
+)
+def test_worker_failures(spark: SparkSession, kernel, line: str):
+    with pytest.raises(Exception, match=r"PYTHON|Python") as caught:
+        spark.range(2).mapInArrow(kernel, "id long").collect()
+    found = explain_spark_failure(caught.value)
+    assert isinstance(found, CorpusmillError)
+    with pytest.raises(CorpusmillError, match=line):
+        raise found
+
+
+@pytest.mark.spark
+def test_missing_column_and_path(spark: SparkSession):
+    with pytest.raises(Exception, match="UNRESOLVED") as caught:
+        spark.range(2).select("nope").collect()
+    found = explain_spark_failure(caught.value)
+    assert isinstance(found, SchemaError)
+    assert str(found) == "DATA04: column 'nope' is missing; expected one of `id`"
+    with pytest.raises(Exception, match="PATH_NOT_FOUND") as caught:
+        spark.read.text("/no/such/thing")
+    assert isinstance(explain_spark_failure(caught.value), UsageError)

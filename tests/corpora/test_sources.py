@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -64,47 +65,42 @@ def test_line_numbers_agree_with_counting(blocks: list[int], cuts: list[int]):
     assert found == expected
 
 
+SOUP = st.lists(
+    st.one_of(
+        st.binary(max_size=12),
+        st.sampled_from(
+            [b"a\t1", b"b\t0", b"\t1", b"", b"x\t2\t3", b"\xff\t1", b"c\t7\r", b"\xc3\xa9\t9"]
+        ),
+    ),
+    max_size=20,
+)
+
+
 @pytest.mark.spark
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(
-    lines=st.lists(
-        st.one_of(
-            st.binary(max_size=12),
-            st.sampled_from(
-                [
-                    b"a\t1",
-                    b"b\t0",
-                    b"\t1",
-                    b"",
-                    b"x\t2\t3",
-                    b"\xff\t1",
-                    b"c\t7\r",
-                    b"\xc3\xa9\t9",
-                    b"z\x00\t1",
-                ]
-            ),
-        ),
-        max_size=20,
-    ),
-    ends=st.booleans(),
-    zipped=st.booleans(),
-)
-def test_nothing_is_lost_of_byte_soup(spark, tmp_path, lines, ends, zipped):
-    data = b"query\tcount\n" + b"\n".join(lines) + (b"\n" if ends else b"")
-    path = tmp_path / ("log.tsv.gz" if zipped else "log.tsv")
-    path.write_bytes(gzip.compress(data) if zipped else data)
-    found = read(spark, path, header=True, count="count")
-    expected = data.split(b"\n")[1:]
-    if expected and expected[-1] == b"":  # what follows the last line feed is no line
-        expected.pop()
+@given(files=st.lists(st.tuples(SOUP, st.booleans(), st.booleans()), min_size=8, max_size=12))
+def test_nothing_is_lost_of_byte_soup(spark: SparkSession, tmp_path: Path, files):
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    expected = {}
+    for number, (lines, ends, zipped) in enumerate(files):
+        data = b"query\tcount\n" + b"\n".join(lines) + (b"\n" if ends else b"")
+        name = f"{number}.tsv.gz" if zipped else f"{number}.tsv"
+        (folder / name).write_bytes(gzip.compress(data) if zipped else data)
+        expected.update({(name, place): line for place, line in enumerate(data.split(b"\n"), 1)})
+        if data.endswith(b"\n"):  # what follows the last line feed is no line
+            expected.pop((name, data.count(b"\n") + 1))
+        expected.pop((name, 1))
+    found = read(spark, folder, header=True, count="count")
     good = [row["query"] for row in found.records.select("query").collect()]
-    bad = found.quarantine.collect()
-    assert len(good) + len(bad) == len(expected)
-    places = sorted(int(row["position"].removeprefix("line ")) for row in bad)
-    assert len(set(places)) == len(places)
-    kept = [line for number, line in enumerate(expected, 2) if number not in places]
+    bad = [
+        (row["source"].rpartition("/")[2], int(row["position"].removeprefix("line ")))
+        for row in found.quarantine.collect()
+    ]
+    assert len(set(bad)) == len(bad)
+    assert set(bad) <= set(expected)
+    kept = [line for place, line in expected.items() if place not in set(bad)]
     assert sorted(good) == sorted(line.split(b"\t")[0].decode() for line in kept)
 
 

@@ -80,7 +80,7 @@ class Gazetteer(NamedTuple):
         names = given.take(pa.array(first[usable]))
 
         lists = tokenize(names)
-        offsets, _ = splits.ragged(lists)
+        offsets = lists.offsets.to_numpy().astype(np.int64)
         encoded = lists.values.dictionary_encode()
         bounds, words = string_buffers(encoded.dictionary)
         slots = np.full(kernels.capacity(bounds.size), kernels.NONE, np.int32)
@@ -121,7 +121,7 @@ class Gazetteer(NamedTuple):
     def annotate(self, queries: pa.Array) -> pa.RecordBatch:
         """Return the columns `FOUND` for an array of queries."""
         lists = tokenize(queries)
-        offsets, _ = splits.ragged(lists)
+        offsets = lists.offsets.to_numpy().astype(np.int64)
         entities, starts, ends = self.find(offsets, self.token_ids(lists.values))
         none = pa.array(entities == kernels.NONE)
         numbers = pa.array(entities, mask=none.to_numpy(zero_copy_only=False))

@@ -1,6 +1,6 @@
 """Folding and tokenising, the same for queries, entities and documents.
 
-Everything runs inside pyarrow.compute, a column at a time. A token is a maximal
+Everything runs in pyarrow.compute, a column at a time. A token is a maximal
 run of letters and digits of the folded text; an apostrophe joins what it stands
 between, because users leave it out: "O'Hara's" and "oharas" are one token.
 """
@@ -24,7 +24,9 @@ SPELLED = {
 }
 APOSTROPHES = "'’ʼ"
 # Spacing marks (Mc) are vowels of Indic scripts and belong to their words.
-_SEPARATORS = r"[^\p{L}\p{N}\p{Mc}]+"
+_UNICODE_SEPARATORS = r"[^\p{L}\p{N}\p{Mc}']+"
+# What becomes of each byte: ASCII other than letters and digits separates.
+_SPACED = np.array([i if i >= 128 or chr(i).isalnum() else ord(" ") for i in range(256)], np.uint8)
 
 
 def fold(strings: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -89,16 +91,33 @@ def tokenize(strings: pa.Array | pa.ChunkedArray) -> pa.ListArray:
         A string is not UTF-8.
     """
     folded = pc.fill_null(fold(strings), "")
+    other = pc.invert(pc.string_is_ascii(folded))
+    if pc.any(other).as_py():
+        folded = pc.replace_with_mask(folded, other, _space_unicode(folded.filter(other)))
+    lists = pc.split_pattern(_space_ascii(folded), " ")
+    tokens = lists.flatten()
+    keep = pc.not_equal(tokens, "")
+    kept = np.zeros(len(tokens) + 1, np.int32)
+    np.cumsum(keep.to_numpy(zero_copy_only=False), out=kept[1:])
+    return pa.ListArray.from_arrays(pa.array(kept[lists.offsets.to_numpy()]), tokens.filter(keep))
+
+
+def _space_unicode(folded: pa.Array) -> pa.Array:
     for apostrophe in APOSTROPHES:
         folded = pc.replace_substring(folded, apostrophe, "")
-    spaced = pc.ascii_trim(pc.replace_substring_regex(folded, _SEPARATORS, " "), " ")
-    lists = pc.split_pattern(spaced, " ")
-    # Splitting an empty string gives one empty token.
-    lengths = pc.if_else(pc.equal(spaced, ""), 0, pc.list_value_length(lists))
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(lengths.to_numpy(zero_copy_only=False), out=offsets[1:])
-    tokens = lists.flatten()
-    return pa.ListArray.from_arrays(pa.array(offsets), tokens.filter(pc.not_equal(tokens, "")))
+    return pc.replace_substring_regex(folded, _UNICODE_SEPARATORS, " ")
+
+
+def _space_ascii(folded: pa.Array) -> pa.Array:
+    """Put a space for every ASCII separator, by a table of bytes: faster than a regex."""
+    folded = pc.replace_substring(folded, "'", "")
+    valid, offsets, data = folded.buffers()
+    if data is None:
+        return folded
+    spaced = pa.py_buffer(_SPACED[np.frombuffer(data, np.uint8)])
+    return pa.Array.from_buffers(
+        folded.type, len(folded), [valid, offsets, spaced], offset=folded.offset
+    )
 
 
 def join_tokens(tokens: pa.ListArray) -> pa.Array:

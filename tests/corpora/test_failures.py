@@ -38,6 +38,27 @@ def test_first_line_tells_the_problem(text: str, line: str):
     assert first_line(RuntimeError(prefix + text)) == line
 
 
+@pytest.mark.parametrize(
+    ("kind", "rest", "problem"),
+    [
+        (
+            "NO_HINT",
+            " SQLSTATE: KD001\nCaused by: java.io.EOFException: Unexpected end",
+            "cut short",
+        ),
+        ("CANNOT_READ_FILE_FOOTER", "Could not read footer.", "damaged or cut short"),
+        ("FILE_NOT_EXIST", "File does not exist.", "vanished"),
+        ("PARQUET_COLUMN_DATA_TYPE_MISMATCH", "Data type mismatches", "types that the other files"),
+    ],
+)
+def test_damaged_file_is_named(kind: str, rest: str, problem: str):
+    where = "Encountered error while reading file s3a://b/a 1.x.gz."
+    text = f"x\n[FAILED_READ_FILE.{kind}] {where} {rest}"
+    found = str(explain_spark_failure(RuntimeError(text)))
+    assert found.startswith("DATA01: s3a://b/a 1.x.gz: ")
+    assert problem in found
+
+
 def out_of_memory(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     raise MemoryError("no")
     yield from batches

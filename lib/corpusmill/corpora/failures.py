@@ -75,7 +75,8 @@ def _header(text: str) -> CorpusmillError | None:
 
 def _damaged_file(text: str) -> CorpusmillError | None:
     match = re.search(
-        r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (\S+?)\.?\s", text
+        r"\[FAILED_READ_FILE\.(\w+)\] Encountered error while reading file (.*?)\.\s+(?=[A-Z])",
+        text,
     )
     if not match:
         return None
@@ -84,6 +85,9 @@ def _damaged_file(text: str) -> CorpusmillError | None:
         return DataError("DATA01", source=file, problem="the file vanished while it was read")
     if "Permission denied" in text or "AccessControlException" in text:
         return DataError("DATA01", source=file, problem="no permission to read it")
+    if kind == "PARQUET_COLUMN_DATA_TYPE_MISMATCH":
+        problem = "its columns are not of the types that the other files of this source have"
+        return DataError("DATA01", source=file, problem=problem)
     return DataError("DATA01", source=file, problem=f"damaged or cut short{_cause(text, file)}")
 
 

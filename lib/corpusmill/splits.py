@@ -10,6 +10,7 @@ the compiled code.
 | --- | --- |
 | rows to other rows | `map_partitions` |
 | rows to the same rows with more columns, broken ones told apart | `append_columns` |
+| groups of rows to other rows | `map_groups` |
 | rows to one sum of arrays | `sum_arrays` |
 | all tasks at once, knowing each other | `barrier_map` |
 """
@@ -35,6 +36,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from corpusmill.errors import SchemaError, UsageError
 from corpusmill.types import AnyArray, Floats, Offsets
 
+GroupKernel = Callable[[tuple[Any, ...], pa.Table], pa.RecordBatch]
 BatchKernel = Callable[[pa.RecordBatch], pa.RecordBatch]
 SumKernel = Callable[[Iterator[pa.RecordBatch]], Mapping[str, AnyArray]]
 
@@ -161,6 +163,34 @@ def append_columns(
     rows = df.withColumn(_NEW, both)
     new = [F.col(_NEW)[name].alias(called[name]) for name in added.names]
     return rows.select(*[F.col(f"`{name}`") for name in df.columns], *new)
+
+
+def map_groups(
+    df: DataFrame, keys: Sequence[str], kernel: GroupKernel, schema: T.StructType, groups: int
+) -> DataFrame:
+    """Run a kernel on every group of rows that share their keys, one task a group if it can be.
+
+    Parameters
+    ----------
+    df
+        The rows. A group has to fit into a worker's memory.
+    keys
+        Columns that name the group.
+    kernel
+        From a group's key, as plain values, and its rows to a batch of ``schema``.
+    schema
+        The columns of the result.
+    groups
+        How many groups there are.
+    """
+    arrow = _arrow_schema(df.sparkSession, schema)
+
+    def run(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        new = kernel(tuple(value.as_py() for value in key), rows.combine_chunks())
+        return pa.Table.from_batches([_conform(new, arrow)], arrow)
+
+    # A stated number of partitions is not merged into fewer, as Spark does with small ones.
+    return df.repartition(groups, *keys).groupBy(*keys).applyInArrow(run, schema)
 
 
 def sum_arrays(
@@ -301,6 +331,11 @@ def ragged(column: pa.Array) -> tuple[Offsets, AnyArray]:
 def arrow_schema(df: DataFrame) -> pa.Schema:
     """Return the schema of the batches that a kernel gets of ``df``."""
     return _arrow_schema(df.sparkSession, df.schema)
+
+
+def schema_of(schema: T.StructType) -> pa.Schema:
+    """Return Arrow's form of a schema without timestamps, for kernels that build rows."""
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 def _arrow_schema(spark: SparkSession, schema: T.StructType) -> pa.Schema:

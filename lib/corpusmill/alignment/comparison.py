@@ -40,8 +40,8 @@ class ComparisonSettings(Settings):
     min_count: int = Field(2, ge=1, description="training instances that a feature occurs in")
     mnb_tf_smoothing: float = Field(0.1, gt=0.0)
     mnb_tfidf_smoothing: float = Field(3.0, gt=0.0)
-    svm_tf_cost: float = Field(0.2, gt=0.0)
-    svm_tfidf_cost: float = Field(0.03, gt=0.0)
+    svm_tf_cost: float = Field(0.1, gt=0.0)
+    svm_tfidf_cost: float = Field(0.05, gt=0.0)
 
 
 class Corpus(NamedTuple):
@@ -137,15 +137,30 @@ def restrict(patterns: Patterns, features: int, chosen: NDArray[np.int64]) -> Pa
     return patterns._replace(bags=bags)
 
 
-def evaluate(
+class Scores(NamedTuple):
+    """A method's scores of test instances, higher is better.
+
+    Attributes
+    ----------
+    unknown, known : Floats, shape (instances, C)
+        With the label sets of the test patterns unknown, and known: then -inf outside them.
+    gold : ClassIds, shape (instances,)
+    """
+
+    unknown: Floats
+    known: Floats
+    gold: ClassIds
+
+
+def score(
     corpus: Corpus,
     split: Split,
     method: str,
     comparison: ComparisonSettings,
     learner: LearnerSettings,
     seed: int,
-) -> dict[str, float]:
-    """Train one method on one split and measure it.
+) -> Scores:
+    """Train one method on one split and score the test part's instances.
 
     Parameters
     ----------
@@ -162,9 +177,7 @@ def evaluate(
 
     Returns
     -------
-    dict of str to float
-        ``<method>.<metric>`` for the `METRICS`, and the same once more under
-        ``known_labels.``.
+    Scores
     """
     train, _ = take(corpus.patterns, split.train)
     test, instances = take(corpus.patterns, split.test)
@@ -176,13 +189,44 @@ def evaluate(
     else:
         unknown = _baseline(method, train, test, len(chosen), comparison, seed)
         known = unknown
-    gold = corpus.gold[instances]
     allowed = test.labels[owners(test.offsets)]
+    return Scores(unknown, np.where(allowed, known, -np.inf), corpus.gold[instances])
+
+
+def evaluate(
+    corpus: Corpus,
+    split: Split,
+    method: str,
+    comparison: ComparisonSettings,
+    learner: LearnerSettings,
+    seed: int,
+) -> dict[str, float]:
+    """Train one method on one split and measure it: `score`, then `measure`."""
+    return measure(method, score(corpus, split, method, comparison, learner, seed))
+
+
+def measure(method: str, scores: Scores) -> dict[str, float]:
+    """Compute the metrics of a method.
+
+    Returns
+    -------
+    dict of str to float
+        ``<method>.<metric>`` for the `METRICS`, and the same once more under
+        ``known_labels.``.
+    """
     found = {
-        f"{method}.": _metrics(unknown, gold),
-        f"known_labels.{method}.": _metrics(np.where(allowed, known, -np.inf), gold),
+        f"{method}.": _metrics(scores.unknown, scores.gold),
+        f"known_labels.{method}.": _metrics(scores.known, scores.gold),
     }
     return {prefix + name: value for prefix, part in found.items() for name, value in part.items()}
+
+
+def confusion(scores: Floats, gold: ClassIds) -> Floats:
+    """Count instances by true class (rows) and best-scored class (columns), shape (C, C)."""
+    classes = scores.shape[1]
+    cells = gold * classes + scores.argmax(axis=1)
+    counts = np.bincount(cells, minlength=classes * classes)
+    return counts.reshape(classes, classes).astype(np.float64)
 
 
 def average(results: Sequence[Mapping[str, float]]) -> dict[str, float]:

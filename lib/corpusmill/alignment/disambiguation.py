@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -104,26 +105,33 @@ def deciding_words(bags: Bags, phi: Probabilities, log_b: LogProbs, most: int) -
 
 
 def disambiguate(
-    batch: pa.RecordBatch, model: AlignmentModel, classes: int, words: int, use_labels: bool
+    batch: pa.RecordBatch,
+    model: AlignmentModel,
+    classes: int,
+    words: int,
+    use_labels: bool,
+    carried: Sequence[str],
 ) -> pa.RecordBatch:
-    """Give a row for each instance of pattern rows that carry their ``tokens``.
+    """Give a row for each instance of pattern rows.
 
     Parameters
     ----------
     batch : pyarrow.RecordBatch
-        Pattern rows with ``name`` and ``tokens`` (a token list for each instance).
+        Pattern rows with ``name``.
     model : AlignmentModel
         Of the multinomial kind.
     classes, words : int
         How many of each at the most.
     use_labels : bool
         Whether the pattern's label set is known.
+    carried : sequence of str
+        Columns with an entry an instance, which are kept.
 
     Returns
     -------
     pyarrow.RecordBatch
-        ``name``, ``tokens``, ``classes`` and ``probabilities`` (best first), ``context_words``
-        and their ``evidence`` in nats (strongest first).
+        ``name``, the carried columns, ``classes`` and ``probabilities`` (best first),
+        ``context_words`` and their ``evidence`` in nats (strongest first).
     """
     patterns = read_patterns(batch, model.classes, model.size, use_labels)
     posterior = model.infer(patterns)
@@ -136,7 +144,7 @@ def disambiguate(
     return pa.RecordBatch.from_pydict(
         {
             "name": batch["name"].take(pattern),
-            "tokens": batch["tokens"].flatten(),
+            **{name: batch[name].flatten() for name in carried},
             "classes": list_column(class_names.take(pa.array(ranking.classes)), ranking.offsets),
             "probabilities": list_column(ranking.probabilities, ranking.offsets),
             "context_words": list_column(features.take(pa.array(found.ids)), found.offsets),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from corpusmill.alignment.learning import Iteration
 from corpusmill.alignment.model import AlignmentModel
+from corpusmill.types import Floats
 
 TOP_WORDS = 15
 
@@ -68,3 +69,81 @@ def top_words(model: AlignmentModel, most: int = TOP_WORDS) -> pd.DataFrame:
         for rank, word in enumerate(best[:, c])
     ]
     return pd.DataFrame(rows)
+
+
+def metrics_table(metrics: Mapping[str, float], methods: Sequence[str]) -> pd.DataFrame:
+    """Lay out the metrics of a comparison: a row a method, a column a metric."""
+    rows = [
+        {
+            "labels": "known" if prefix else "unknown",
+            "method": method,
+            **{
+                name.removeprefix(f"{prefix}{method}."): value
+                for name, value in metrics.items()
+                if name.startswith(f"{prefix}{method}.")
+            },
+        }
+        for prefix in ("", "known_labels.")
+        for method in methods
+    ]
+    return pd.DataFrame(rows)
+
+
+def accuracy_figure(metrics: Mapping[str, float], methods: Sequence[str]) -> Figure:
+    """Draw accuracy at 1, 2, 3 and F1 of every method, labels unknown and known."""
+    names = ["accuracy_at_1", "accuracy_at_2", "accuracy_at_3", "f1_macro"]
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    width = 0.8 / len(methods)
+    for axes, prefix in zip(figure.subplots(1, 2, sharey=True), ("", "known_labels."), strict=True):
+        for i, method in enumerate(methods):
+            place = np.arange(len(names)) + (i - (len(methods) - 1) / 2) * width
+            values = [metrics[f"{prefix}{method}.{name}"] for name in names]
+            axes.bar(place, values, width, label=method)
+        axes.set_xticks(np.arange(len(names)), names)
+        axes.set_title("label set known" if prefix else "label set unknown")
+        axes.set_ylim(0, 1)
+        axes.grid(axis="y", alpha=0.3)
+    axes.legend(loc="lower left", fontsize="small")
+    return figure
+
+
+def classes_figure(confusions: Mapping[str, Floats]) -> Figure:
+    """Draw each method's precision and recall over the classes, sorted (the paper's figure 3)."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for method, counts in confusions.items():
+        hits = np.diag(counts)
+        precision = hits / np.maximum(counts.sum(axis=0), 1.0)
+        recall = hits / np.maximum(counts.sum(axis=1), 1.0)
+        left.plot(np.sort(precision)[::-1], marker=".", label=method)
+        right.plot(np.sort(recall)[::-1], marker=".", label=method)
+    left.set(xlabel="classes by precision", ylabel="precision", ylim=(0, 1))
+    right.set(xlabel="classes by recall", ylabel="recall")
+    right.legend(fontsize="small")
+    return figure
+
+
+def confusion_table(counts: Floats, classes: Sequence[str]) -> pd.DataFrame:
+    """Lay out a confusion matrix, true classes down and predicted across."""
+    table = pd.DataFrame(counts.astype(int), columns=list(classes))
+    table.insert(0, "true class", list(classes))
+    return table
+
+
+def confusion_figure(counts: Floats, classes: Sequence[str]) -> Figure:
+    """Draw a confusion matrix, each row as shares of the true class."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    size = max(4.0, 0.38 * len(classes) + 2.0)
+    figure = Figure(figsize=(size, size * 0.9), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    place = np.arange(len(classes))
+    axes.set_xticks(place, classes, rotation=90)
+    axes.set_yticks(place, classes)
+    axes.set(xlabel="predicted", ylabel="true")
+    for row, column in zip(*np.nonzero(shares >= 0.1), strict=True):
+        color = "white" if shares[row, column] > 0.5 else "black"
+        text = f"{100 * shares[row, column]:.0f}"
+        axes.text(column, row, text, ha="center", va="center", color=color, fontsize=7)
+    figure.colorbar(image, label="share of the true class", shrink=0.7)
+    return figure

@@ -101,6 +101,7 @@ def predict(context: Context) -> None:
             classes=conf.ranked_classes,
             words=conf.context_words,
             use_labels=conf.known_labels,
+            carried=["tokens"],
         )
         found = splits.map_partitions(rows, kernel, _DISAMBIGUATED)
         queries = mined.queries

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from corpusmill.alignment.comparison import ComparisonSettings
 from corpusmill.alignment.patterns import VocabularySettings
 from corpusmill.alignment.settings import LearnerSettings
 from corpusmill.corpora.entity_classes import EntityListSettings
@@ -38,6 +39,7 @@ class QuestionsInput(Settings):
     questions: QuestionSettings
     min_questions: int = Field(5, ge=1, description="an entity's questions at least")
     min_classes: int = Field(2, ge=1, description="an entity's categories at least")
+    comparison: ComparisonSettings = ComparisonSettings()
 
 
 class ReutersInput(Settings):

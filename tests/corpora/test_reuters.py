@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def test_every_byte_is_in_a_document_or_a_bad_piece(noise: bytes, start: int, en
     documents, bad = parse_sgml(data)
     if not documents:
         kept = b"".join(piece.piece for piece in bad)
-        without = data.replace(b'<!DOCTYPE lewis SYSTEM "lewis.dtd">', b"")
+        without = re.sub(rb"<!DOCTYPE[^<>]*>", b"", data)
         assert b"".join(kept.split()) == b"".join(without.split())
     starts = data.count(b'<REUTERS TOPICS="')
     assert len(documents) + len(bad) >= starts - (data.endswith(b'<REUTERS TOPICS="'))

@@ -31,7 +31,7 @@ OUTSIDE = "text outside of documents"
 _START = re.compile(rb"<REUTERS\b([^>]*)>")
 _END = b"</REUTERS>"
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
-_DOCTYPE = re.compile(rb"<!DOCTYPE[^>]*>")
+_DOCTYPE = re.compile(rb"<!DOCTYPE[^<>]*>")
 _REFERENCE = re.compile(r"&(?:#(\d{1,7})|(lt|gt|amp|quot|apos));")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _INDENT = re.compile(r"(?:^|\n) {4,}")

@@ -2,12 +2,13 @@
 
 Every key is a field of a pydantic model; an unknown key, a wrong type or a bad
 value ends the job with one line that names the key and what is allowed. A value
-may hold ``${CORPUSMILL_DATA}``, which is replaced from the environment; nothing
-else in a conf file is expanded or executed.
+may hold ``${CORPUSMILL_DATA}``, replaced from the environment, and ``${CORPUSMILL_SAMPLES}``,
+the folder of the embedded samples; nothing else in a conf file is expanded or executed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -69,15 +70,32 @@ class JobSettings(Settings):
     quarantine: QuarantineSettings = QuarantineSettings()
 
 
+# YAML 1.1 wants a dot and a sign in 1.0e+5; people write 1e5 and 1e-4, and mean numbers.
+_NUMBER = re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$")
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """`yaml.SafeLoader` that refuses a key written twice."""
+    """`yaml.SafeLoader` that refuses a key written twice, aliases and merges.
+
+    A few lines of aliases of aliases stand for more values than fit in memory.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.events.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise yaml.composer.ComposerError(
+                None, None, "aliases (&, *) are not allowed; write the value again", mark
+            )
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                raise yaml.constructor.ConstructorError(
+                    None, None, "merges (<<) are not allowed; write the keys", key_node.start_mark
+                )
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str | int | float | bool):
                 raise yaml.constructor.ConstructorError(
@@ -89,6 +107,9 @@ class _StrictLoader(yaml.SafeLoader):
                 )
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
+
+
+_StrictLoader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+0123456789"))
 
 
 def load(path: str, overrides: list[str], kind: type[AnySettings]) -> AnySettings:
@@ -116,22 +137,23 @@ def load(path: str, overrides: list[str], kind: type[AnySettings]) -> AnySetting
     tree = _read_yaml(path)
     for argument in overrides:
         _override(tree, argument)
-    tree = _expand(tree, path)
+    tree = _without_empty(_expand(tree, path))
     try:
-        return kind.model_validate(tree)
+        # As JSON, where a list is also a tuple, and YAML's dates are the text that they were.
+        return kind.model_validate_json(json.dumps(tree, default=str))
     except ValidationError as error:
         raise _explain(error, kind) from None
 
 
 def _read_yaml(path: str) -> dict[str, Any]:
     file = Path(path)
-    if not file.is_file():
-        raise UsageError("CONF01", path=path)
+    if "\0" in path or not file.is_file():
+        raise UsageError("CONF01", path=repr(path) if "\0" in path else path)
     if file.stat().st_size > MAX_CONF_BYTES:
         raise UsageError("CONF02", path=path, problem="larger than 1 MiB")
     try:
         tree = yaml.load(file.read_bytes().decode("utf-8"), _StrictLoader)  # noqa: S506 - a SafeLoader
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError("CONF02", path=path, problem=error) from None
     if not isinstance(tree, dict):
         raise UsageError("CONF02", path=path, problem="the top level must be keys and values")
@@ -140,19 +162,27 @@ def _read_yaml(path: str) -> dict[str, Any]:
 
 def _override(tree: dict[str, Any], argument: str) -> None:
     key, equals, text = argument.partition("=")
-    if not equals or not key:
+    *parents, last = key.split(".")
+    if not equals or not all([*parents, last]):
         raise UsageError("CONF07", argument=argument)
     try:
         value = yaml.load(text, _StrictLoader)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        raise UsageError("CONF04", key=key, value=text, problem=error) from None
-    *parents, last = key.split(".")
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError("CONF04", key=key, value=_shown(text), problem=error) from None
     for parent in parents:
         branch = tree.setdefault(parent, {})
+        if branch is None:  # a section without keys
+            branch = tree[parent] = {}
         if not isinstance(branch, dict):
-            raise UsageError("CONF04", key=key, value=text, problem=f"{parent} has no parts")
+            problem = f"{parent} has no parts"
+            raise UsageError("CONF04", key=key, value=_shown(text), problem=problem)
         tree = branch
     tree[last] = value
+
+
+def _without_empty(tree: dict[str, Any]) -> dict[str, Any]:
+    """Leave out top-level keys without a value: a section whose keys are all defaults."""
+    return {key: value for key, value in tree.items() if value is not None}
 
 
 def _expand(value: Any, path: str) -> Any:
@@ -165,34 +195,83 @@ def _expand(value: Any, path: str) -> Any:
 
     def substitute(match: re.Match[str]) -> str:
         name = match.group(1)
-        if name != "CORPUSMILL_DATA":
-            raise UsageError("CONF08", path=path, name=name)
-        return os.environ.get(name, DEFAULT_DATA)
+        if name == "CORPUSMILL_DATA":
+            return os.environ.get(name, DEFAULT_DATA)
+        if name == "CORPUSMILL_SAMPLES":
+            return str(Path(__file__).parent / "corpora" / "samples")
+        raise UsageError("CONF08", path=path, name=name)
 
     return re.sub(r"\$\{(\w+)\}", substitute, value)
 
 
 def _explain(error: ValidationError, kind: type[BaseModel]) -> UsageError:
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
+    fields, location = _find(first["loc"], kind)
+    key = ".".join(str(part) for part in location)
+    allowed = ", ".join(sorted(fields.model_fields)) if fields else "see CONTRIBUTING.md"
     if first["type"] == "extra_forbidden":
-        return UsageError("CONF03", key=key, allowed=_allowed_keys(first["loc"], kind))
+        return UsageError("CONF03", key=key, allowed=allowed)
     if first["type"] == "missing":
-        return UsageError(
-            "CONF05", key=key, problem=f"allowed here: {_allowed_keys(first['loc'], kind)}"
-        )
-    shown = repr(first["input"])
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    return UsageError("CONF04", key=key, value=shown, problem=first["msg"])
+        return UsageError("CONF05", key=key, problem=f"allowed here: {allowed}")
+    problem = first["msg"]
+    context = first.get("ctx", {})
+    if first["type"] == "union_tag_not_found":
+        key = f"{key}.{str(context['discriminator']).strip(chr(39))}"
+        return UsageError("CONF05", key=key, problem="it says which kind this is")
+    if first["type"] == "union_tag_invalid":
+        key = f"{key}.{str(context['discriminator']).strip(chr(39))}"
+        problem = f"allowed: {context['expected_tags']}"
+        return UsageError("CONF04", key=key, value=_shown(repr(context["tag"])), problem=problem)
+    if first["type"] in ("model_type", "model_attributes_type"):
+        part = _settings_of(fields.model_fields[str(location[-1])].annotation) if fields else None
+        problem = f"expected keys: {', '.join(sorted(part.model_fields))}" if part else problem
+    return UsageError("CONF04", key=key, value=_shown(repr(first["input"])), problem=problem)
 
 
-def _allowed_keys(location: tuple[int | str, ...], kind: type[BaseModel]) -> str:
-    fields: type[BaseModel] | None = kind
-    for part in location[:-1]:
-        if fields is None or not isinstance(part, str) or part not in fields.model_fields:
+def _shown(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _find(
+    location: tuple[int | str, ...], kind: type[BaseModel]
+) -> tuple[type[BaseModel] | None, list[int | str]]:
+    """Give the settings around a key, and its place as the conf writes it.
+
+    pydantic puts the name of a union's form between the keys; a conf does not.
+    """
+    around: type[BaseModel] | None = kind
+    annotation: Any = kind
+    written: list[int | str] = []
+    for number, part in enumerate(location):
+        form = _form(annotation, part) if written and isinstance(part, str) else None
+        if form is not None and number < len(location) - 1:
+            around = annotation = form
             continue
-        fields = _settings_of(fields.model_fields[part].annotation)
-    return ", ".join(sorted(fields.model_fields)) if fields else "see CONTRIBUTING.md"
+        written.append(part)
+        if number == len(location) - 1 or isinstance(part, int):
+            continue
+        if around is not None and part in around.model_fields:
+            annotation = around.model_fields[part].annotation
+            around = _settings_of(annotation)
+    return around, written
+
+
+def _form(annotation: Any, name: str) -> type[BaseModel] | None:
+    """Give the form of a union that is called so, or whose discriminating value it is."""
+    if isinstance(annotation, type):
+        if not issubclass(annotation, BaseModel):
+            return None
+        values = [
+            value
+            for field in annotation.model_fields.values()
+            for value in getattr(field.annotation, "__args__", ())
+        ]
+        return annotation if name == annotation.__name__ or name in values else None
+    for part in getattr(annotation, "__args__", ()):
+        found = _form(part, name)
+        if found is not None:
+            return found
+    return None
 
 
 def _settings_of(annotation: Any) -> type[BaseModel] | None:

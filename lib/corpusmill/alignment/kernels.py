@@ -475,13 +475,15 @@ def update_alpha(
     log_theta : Floats, shape (C,)
         sum_n E[log theta_nc].
     patterns : float
-        N; with 0, `alpha` is returned.
+        N; with 0, or a single class, `alpha` is returned.
 
     Returns
     -------
     Floats, shape (C,)
         Positive, never with a lower objective than the start.
     """
+    if len(alpha) == 1:
+        return alpha  # theta is certain: the objective is flat and its Hessian singular
     value = alpha_objective(alpha, log_theta, patterns)
     for _ in range(max_iter if patterns > 0 else 0):
         gradient, h, z = alpha_derivatives(alpha, log_theta, patterns)

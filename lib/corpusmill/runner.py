@@ -187,7 +187,9 @@ def _read_arguments(job: Job, argv: list[str]) -> tuple[str, JobSettings]:
     parser.add_argument("action", help=f"one of: {', '.join(job.actions)}")
     parser.add_argument("--conf", required=True, metavar="FILE", help="the job's YAML")
     parser.add_argument("--version", action="version", version=f"corpusmill {__version__}")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that win")
+    parser.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="settings that win"
+    )
     arguments = parser.parse_intermixed_args(argv)
     if arguments.action not in job.actions:
         allowed = ", ".join(job.actions)

@@ -140,11 +140,12 @@ Watch = Callable[[str, Floats, Floats, Floats], None]
 
 
 def infer_pattern(
-    p: Pattern, how: Inference, watch: Watch = lambda *_: None
+    p: Pattern, how: Inference, watch: Watch = lambda *_: None, start: Floats | None = None
 ) -> tuple[Floats, Floats, Floats, int]:
     """Coordinate ascent; ``watch`` sees phi, gamma and xi after every single step."""
     phi = np.zeros((len(p.weights), len(p.alpha)))
     phi[:, p.allowed()] = 1.0 / len(p.allowed())
+    phi = phi if start is None else start.copy()
     gamma, xi = best_gamma(p, phi), best_xi(p, phi, how.quadratic)
     rounds = 0
     while rounds < how.max_iter and p.size > 0.0:

@@ -461,7 +461,7 @@ def alpha_derivatives(
 
 
 def update_alpha(
-    alpha: Floats, log_theta: Floats, patterns: float, max_iter: int = 100, tol: float = 1e-9
+    alpha: Floats, log_theta: Floats, patterns: float, max_iter: int = 100, tol: float = 1e-12
 ) -> Floats:
     """Maximise `alpha_objective` by Newton steps of linear cost.
 
@@ -480,7 +480,7 @@ def update_alpha(
     Returns
     -------
     Floats, shape (C,)
-        Positive, never with a lower objective than the start.
+        Positive, never with a lower objective than the start but for rounding.
     """
     if len(alpha) == 1:
         return alpha  # theta is certain: the objective is flat and its Hessian singular
@@ -489,17 +489,19 @@ def update_alpha(
         gradient, h, z = alpha_derivatives(alpha, log_theta, patterns)
         shared = (gradient / h).sum() / (1.0 / z + (1.0 / h).sum())
         step = (gradient - shared) / h
-        scale, gain = 1.0, 0.0
-        while scale > 1e-10:
+        # The last step's gain drowns in rounding, which must not decide whether it is taken:
+        # the result would then depend on the order of summation.
+        last = -0.5 * float(gradient @ step) <= tol * (abs(value) + patterns)
+        scale, raised = 1.0, False
+        while scale > 1e-10 and not raised:
             proposal = alpha - scale * step
+            scale /= 2.0
             if proposal.min() > 0.0:
                 proposed = alpha_objective(proposal, log_theta, patterns)
-                gain = proposed - value
-                if gain >= 0.0:
-                    alpha, value = proposal, proposed
-                    break
-            scale /= 2.0
-        if gain <= tol * abs(value):
+                raised = last or proposed >= value
+        if raised:
+            alpha, value = proposal, proposed
+        if last or not raised:
             break
     return alpha
 

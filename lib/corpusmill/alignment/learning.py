@@ -256,6 +256,12 @@ def expectation_maximisation(
     -------
     Parameters, list of Iteration
         The last parameters and the whole history.
+
+    Notes
+    -----
+    No state of a pattern is kept: each E-step starts from the uniform phi. Within it every
+    step, and with its posterior every M-step, raises the bound (``quadratic``); between two
+    iterations it can fall a little where a pattern's bound has several local maxima.
     """
     how = inference(settings)
     history = list(done)

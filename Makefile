@@ -18,7 +18,7 @@ help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.base java  ## Run the query-log job on the embedded sample and show what it found
-	@sh scripts/demo.sh
+	@$(BIN)/python scripts/demo.py
 
 test: setup dist  ## Everything but the slow tests: lint, types, import contracts, all tests
 	@$(MAKE) --no-print-directory lint

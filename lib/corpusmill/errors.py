@@ -68,7 +68,8 @@ MESSAGES: dict[str, str] = {
     "CONF05": "missing key {key!r}: {problem}",
     "CONF06": "cannot read {key} = {path!r}: {problem}",
     "CONF07": "{argument!r} is no setting; write key=value, for instance model.max_iter=20",
-    "CONF08": "{path} uses ${{{name}}}, which is not set; export {name}=FOLDER",
+    "CONF08": "{path}: ${{{name}}} is unknown; only ${{CORPUSMILL_DATA}} and "
+    "${{CORPUSMILL_SAMPLES}} are replaced",
     "CONF09": "unknown action {action!r}; allowed: {allowed}",
     "CONF10": "{problem}; usage: {usage}",
     # Data

@@ -82,8 +82,24 @@ def f1_single(gold: ClassIds, predicted: ClassIds) -> F1:
     if not len(gold):
         return F1(float("nan"), float("nan"))
     classes = int(max(gold.max(), predicted.max())) + 1
-    hits = np.bincount(gold[gold == predicted], minlength=classes)
-    total = np.bincount(gold, minlength=classes) + np.bincount(predicted, minlength=classes)
+    counts = np.bincount(gold * classes + predicted, minlength=classes * classes)
+    return f1_of_confusion(counts.reshape(classes, classes).astype(np.float64))
+
+
+def f1_of_confusion(counts: Floats) -> F1:
+    """Return `f1_single` from the counts of true (rows) and predicted (columns) classes.
+
+    Parameters
+    ----------
+    counts : Floats, shape (C, C)
+        With at least one item.
+
+    Returns
+    -------
+    F1
+    """
+    hits = np.diag(counts)
+    total = counts.sum(axis=0) + counts.sum(axis=1)
     occurring = total > 0
-    macro = float(np.mean(2 * hits[occurring] / total[occurring]))
-    return F1(float(hits.sum() / len(gold)), macro)
+    macro = float(np.mean(2.0 * hits[occurring] / total[occurring]))
+    return F1(float(hits.sum() / counts.sum()), macro)

@@ -10,11 +10,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import numpy as np
+import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from corpusmill import splits, storage
+from corpusmill.alignment import plots
 from corpusmill.alignment.disambiguation import disambiguate
 from corpusmill.alignment.model import AlignmentModel
 from corpusmill.alignment.patterns import assemble, build_vocabulary, label_sets
@@ -25,7 +28,8 @@ from corpusmill.corpora.entity_classes import read_entity_classes
 from corpusmill.corpora.gazetteer import canonical_entities, find_entities
 from corpusmill.corpora.query_logs import read_query_logs
 from corpusmill.corpora.schemas import DOUBLES, QUARANTINE, STRINGS
-from corpusmill.errors import DataError
+from corpusmill.errors import DataError, UsageError
+from corpusmill.evaluation.ranking import f1_of_confusion
 
 if TYPE_CHECKING:
     from corpusmill.runner import Context
@@ -86,39 +90,76 @@ def train(context: Context) -> None:
 
 def predict(context: Context) -> None:
     """Disambiguate every query of the log."""
-    conf: AlignmentSettings = context.settings
-    model = AlignmentModel.load(storage.resolve(conf.output, "model"))
     mined = mine(context)
     with context.progress.stage("disambiguate"):
-        rows = assemble(
-            mined.contexts, model.features, conf.partitions, conf.max_instances, ["tokens"]
-        )
-        known = F.array_intersect("labels", F.lit(list(model.classes)))
-        rows = rows.join(mined.labels, "name").withColumn("labels", known)
-        kernel = partial(
-            disambiguate,
-            model=model,
-            classes=conf.ranked_classes,
-            words=conf.context_words,
-            use_labels=conf.known_labels,
-            carried=["tokens"],
-        )
-        found = splits.map_partitions(rows, kernel, _DISAMBIGUATED)
-        queries = mined.queries
-        same = (queries["entity"] == found["name"]) & (queries["context"] == found["tokens"])
-        predictions = queries.join(found, same, "left").select(PREDICTIONS.names)
+        predictions = _disambiguated(context, mined)
         written = context.run.write_parquet(
-            "predictions", predictions, expected_rows=queries.count(), schema=PREDICTIONS
+            "predictions",
+            predictions,
+            expected_rows=mined.queries.count(),
+            schema=PREDICTIONS,
         )
     context.run.write_metrics({"predict": {"queries": written}})
+
+
+def evaluate(context: Context) -> None:
+    """Measure the model on queries of the log whose class is known."""
+    conf: AlignmentSettings = context.settings
+    task = cast(QueryLogInput, conf.input)
+    if task.gold is None:
+        problem = "evaluate needs a file of queries and their classes"
+        raise UsageError("CONF05", key="input.gold", problem=problem)
+    gold = read_entity_classes(context.spark, task.gold, conf.quarantine, "input.gold")
+    classes_of = gold.records.withColumnRenamed("entity", "query")
+    predictions = _disambiguated(context, mine(context)).where("entity is not null")
+    with context.progress.stage("evaluate"):
+        place = F.array_position("classes", F.col("class"))
+        judged = predictions.join(classes_of, "query").withColumn("rank", place).persist()
+        pairs = judged.groupBy("class", F.col("classes")[0].alias("predicted")).count().toPandas()
+        if pairs.empty:
+            hint = "none of its queries is in the log with an entity"
+            raise DataError("DATA03", source=task.gold.path, hint=hint)
+        hits = [F.avg(((place > 0) & (place <= n)).cast("double")) for n in (1, 2, 3)]
+        accuracies = judged.agg(*hits).collect()[0]
+    classes = sorted({*pairs["class"], *pairs["predicted"]})
+    counts = np.zeros((len(classes), len(classes)))
+    rows, columns = (pd.Categorical(pairs[c], classes).codes for c in ("class", "predicted"))
+    counts[rows, columns] = pairs["count"]
+    micro, macro = f1_of_confusion(counts)
+    metrics = {f"accuracy_at_{n}": accuracies[n - 1] for n in (1, 2, 3)}
+    context.run.write_metrics({"dba": {**metrics, "f1_micro": micro, "f1_macro": macro}})
+    context.run.write_metrics({"evaluate": {"queries": int(counts.sum())}})
+    figure = plots.confusion_figure(counts, classes)
+    context.tracker.log_figure(figure, "plots/confusion.png")
+    context.tracker.log_table(plots.confusion_table(counts, classes), "tables/confusion.json")
+
+
+def _disambiguated(context: Context, mined: Mined) -> DataFrame:
+    conf: AlignmentSettings = context.settings
+    model = AlignmentModel.load(storage.resolve(conf.output, "model"))
+    rows = assemble(mined.contexts, model.features, conf.partitions, conf.max_instances, ["tokens"])
+    known = F.array_intersect("labels", F.lit(list(model.classes)))
+    rows = rows.join(mined.labels, "name").withColumn("labels", known)
+    kernel = partial(
+        disambiguate,
+        model=model,
+        classes=conf.ranked_classes,
+        words=conf.context_words,
+        use_labels=conf.known_labels,
+        carried=["tokens"],
+    )
+    found = splits.map_partitions(rows, kernel, _DISAMBIGUATED)
+    queries = mined.queries
+    same = (queries["entity"] == found["name"]) & (queries["context"] == found["tokens"])
+    return queries.join(found, same, "left").select(PREDICTIONS.names)
 
 
 def mine(context: Context) -> Mined:
     """Read the log and the entity list, find the entities, and collapse contexts to counts."""
     conf: AlignmentSettings = context.settings
     task = cast(QueryLogInput, conf.input)
-    log = read_query_logs(context.spark, task.sources, conf.quarantine)
-    listed = read_entity_classes(context.spark, task.entities, conf.quarantine)
+    log = read_query_logs(context.spark, task.sources, conf.quarantine, "input.sources")
+    listed = read_entity_classes(context.spark, task.entities, conf.quarantine, "input.entities")
     with context.progress.stage("read"):
         bad = log.quarantine.unionByName(listed.quarantine).persist()
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)

@@ -181,7 +181,7 @@ def _patterns(
     conf: AlignmentSettings = context.settings
     task = cast(QuestionsInput, conf.input)
     with context.progress.stage("read"):
-        read = read_questions(context.spark, task.questions, conf.quarantine)
+        read = read_questions(context.spark, task.questions, conf.quarantine, "input.questions")
         bad = read.quarantine.persist()
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
         reasons = quarantine.count_reasons(bad)

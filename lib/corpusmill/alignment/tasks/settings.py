@@ -12,15 +12,8 @@ from corpusmill.alignment.settings import LearnerSettings
 from corpusmill.corpora.entity_classes import EntityListSettings
 from corpusmill.corpora.questions import QuestionSettings
 from corpusmill.corpora.reuters import ReutersSettings
-from corpusmill.corpora.sources import ColumnName, FileSettings, SourceSettings
+from corpusmill.corpora.sources import SourceSettings
 from corpusmill.settings import JobSettings, Settings
-
-
-class GoldSettings(FileSettings):
-    """Queries whose class is known, for `evaluate`."""
-
-    query: ColumnName = "query"
-    query_class: ColumnName = "class"
 
 
 class QueryLogInput(Settings):
@@ -29,7 +22,9 @@ class QueryLogInput(Settings):
     kind: Literal["query_log"]
     sources: list[SourceSettings] = Field(min_length=1)
     entities: EntityListSettings
-    gold: GoldSettings | None = None
+    gold: EntityListSettings | None = Field(
+        None, description="for evaluate: queries, which stand as entities, and their classes"
+    )
 
 
 class QuestionsInput(Settings):

@@ -214,16 +214,34 @@ def test_unknown_kind_is_refused(settings: TrackingSettings, tiny: str):
 
 
 @pytest.mark.spark
-def test_model_serves_in_spark(spark, settings: TrackingSettings, tiny: str):
-    example = pd.DataFrame({"x": [1.0, 3.0]})
+def test_model_serves_in_spark(spark, settings: TrackingSettings, tmp_path: Path):
+    from corpusmill.alignment import learning
+    from corpusmill.alignment.learning import Parameters
+    from corpusmill.alignment.model import AlignmentModel
+    from corpusmill.alignment.settings import LearnerSettings
+
+    learner = LearnerSettings()
+    instances = learning.blank_instances(learner, 2, 3)
+    parameters = Parameters(np.array([0.5, 2.0]), np.array([3.0, 1.0]), instances)
+    model = AlignmentModel(("a", "b"), (), parameters, learner, np.array([0.7, 0.5]))
+    model.save(str(tmp_path / "model"))
+    example = pd.DataFrame(
+        {
+            "pattern_id": ["p", "q"],
+            "instance_offsets": [[0, 2], [0, 1, 2]],
+            "instance_weights": [[1.0], [2.0, 1.0]],
+            "feature_ids": [[0, 1], [2, 0]],
+            "feature_counts": [[1.0, 1.0], [3.0, 1.0]],
+        }
+    )
     with Tracker(settings, "job") as tracker:
-        uri = tracker.log_model(tiny, "tiny", example)
+        uri = tracker.log_model(str(tmp_path / "model"), "alignment", example)
     serve = mlflow.pyfunc.spark_udf(spark, str(uri), env_manager="local")
-    rows = spark.createDataFrame(example).select(serve("x").alias("out")).select("out.*").collect()
-    assert sorted((row["twice"], row["both"]) for row in rows) == [
-        (2.0, [2.0, -1.0]),
-        (6.0, [6.0, -3.0]),
-    ]
+    rows = spark.createDataFrame(example).select("pattern_id", serve(*example).alias("out"))
+    found = {row["pattern_id"]: row["out"]["probability"] for row in rows.collect()}
+    expected = model.predict_frame(example)["probability"]
+    for pattern, probabilities in zip(example["pattern_id"], expected, strict=True):
+        np.testing.assert_allclose(found[pattern], probabilities, rtol=0, atol=1e-9)
 
 
 def test_alignment_is_an_allowed_kind():

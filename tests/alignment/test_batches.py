@@ -168,6 +168,7 @@ REFUSALS = {
     "negative id": ({"feature_ids": [4, -1, 8]}, r"feature_ids must lie in \[0, 9\)"),
     "nan count": ({"feature_counts": [1.0, np.nan, 1.0]}, "feature_counts must be finite"),
     "infinite count": ({"feature_counts": [1.0, np.inf, 1.0]}, "feature_counts must be finite"),
+    "negative count": ({"feature_counts": [1.0, -1.0, 1.0]}, "feature_counts must not be negative"),
     "negative weight": ({"instance_weights": [1.0, -1.0, 1.0]}, "weights must be positive"),
     "zero weight": ({"instance_weights": [1.0, 0.0, 1.0]}, "weights must be positive"),
     "nan weight": ({"instance_weights": [1.0, np.nan, 1.0]}, "weights must be positive"),
@@ -188,6 +189,12 @@ def test_the_first_broken_row_is_named():
     broken = GOOD | {"feature_ids": [4, 0, 77]}
     with pytest.raises(DataError, match="pattern 'b'"):
         read(GOOD, broken | {"pattern_id": "b"}, broken | {"pattern_id": "c"})
+
+
+def test_negative_features_are_the_gaussians():
+    row = GOOD | {"feature_counts": [1.0, -1.0, 1.0]}
+    found = read_patterns(batch_of(row), CLASSES, FEATURES, signed=True)
+    assert found.bags.counts.tolist() == [1.0, -1.0, 1.0]
 
 
 def test_without_names_the_row_is_numbered():
@@ -251,7 +258,7 @@ def any_rows(draw):
                 "instance_offsets": [0, *np.cumsum(sizes).tolist()],
                 "instance_weights": rng.uniform(0.1, 9.0, len(sizes)).tolist(),
                 "feature_ids": rng.integers(0, FEATURES, total).tolist(),
-                "feature_counts": rng.normal(size=total).tolist(),
+                "feature_counts": rng.gamma(1.0, size=total).tolist(),
                 "labels": draw(
                     st.none() | st.lists(st.sampled_from(CLASSES), unique=True, max_size=3)
                 ),

@@ -18,7 +18,11 @@ LABELS_COLUMN = "labels"
 
 
 def read_patterns(
-    batch: pa.RecordBatch, classes: Sequence[str], features: int, use_labels: bool = True
+    batch: pa.RecordBatch,
+    classes: Sequence[str],
+    features: int,
+    use_labels: bool = True,
+    signed: bool = False,
 ) -> Patterns:
     """Flatten pattern rows, after checking that no row points outside itself.
 
@@ -32,6 +36,8 @@ def read_patterns(
         D; ids must lie in [0, D).
     use_labels : bool
         Whether labels count; otherwise every pattern is unlabelled.
+    signed : bool
+        Whether feature counts may be negative, as the Gaussian's may.
 
     Returns
     -------
@@ -68,6 +74,8 @@ def read_patterns(
     _refuse(batch, _any_in_row(bad_ids, id_starts), f"feature_ids must lie in [0, {features})")
     bad = ~np.isfinite(counts)
     _refuse(batch, _any_in_row(bad, count_starts), "feature_counts must be finite numbers")
+    bad = (counts < 0.0) & (not signed)
+    _refuse(batch, _any_in_row(bad, count_starts), "feature_counts must not be negative")
     bad = ~((weights > 0.0) & np.isfinite(weights))
     _refuse(batch, _any_in_row(bad, weight_starts), "instance_weights must be positive numbers")
     ends = (offsets + np.repeat(id_starts[:-1], np.diff(starts)))[inside]

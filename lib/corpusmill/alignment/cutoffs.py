@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from scipy.special import expit
 
 from corpusmill.alignment.kernels import Posterior
 from corpusmill.types import AnyArray, Flags, Floats, Patterns
@@ -26,7 +27,8 @@ def default_cutoffs(lam: Floats) -> Floats:
     Floats, shape (C,)
         sigmoid(lambda_c / 4).
     """
-    return _sigmoid(lam / 4.0)
+    cutoffs: Floats = expit(lam / 4.0)
+    return cutoffs
 
 
 def histogram(mean: Floats, labels: Flags) -> dict[str, Floats]:
@@ -98,14 +100,10 @@ def choose_cutoffs(sums: dict[str, Floats], lam: Floats, criterion: Criterion) -
     edge = (first + (run - 1) // 2) / BINS
     # The edge past the last bin means that no pattern gets the class.
     cut = np.where(flip, 1.0 - edge, edge)
-    chosen = _sigmoid(lam * cut)
+    chosen = expit(lam * cut)
     return np.where(edge >= 1.0, 1.0, chosen)
 
 
 def _from_edge(counts: Floats) -> Floats:
     tail = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
     return np.concatenate([tail, np.zeros((len(counts), 1))], axis=1)
-
-
-def _sigmoid(x: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-x))

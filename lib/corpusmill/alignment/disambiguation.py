@@ -79,7 +79,7 @@ def deciding_words(bags: Bags, phi: Probabilities, log_b: LogProbs, most: int) -
     bags : Bags
         The instances.
     phi : Probabilities, shape (instances, C)
-        C > 1.
+        With a single class nothing was decided.
     log_b : LogProbs, shape (D, C)
     most : int
         How many an instance.
@@ -93,6 +93,8 @@ def deciding_words(bags: Bags, phi: Probabilities, log_b: LogProbs, most: int) -
     O(nonzeros log nonzeros).
     """
     instances = len(bags.offsets) - 1
+    if phi.shape[1] < 2:
+        return Words(np.zeros(instances + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
     row = np.repeat(np.arange(instances), np.diff(bags.offsets))
     best = np.argsort(-phi, axis=1, kind="stable")[:, :2]
     first, second = best[row, 0], best[row, 1]

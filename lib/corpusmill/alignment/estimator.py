@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 from corpusmill import splits
 from corpusmill.alignment import cutoffs, learning
 from corpusmill.alignment.batches import read_patterns
-from corpusmill.alignment.instances import Sums
+from corpusmill.alignment.instances import Gaussian, Sums
 from corpusmill.alignment.learning import OnIteration
 from corpusmill.alignment.model import AlignmentModel, Resume, train
 from corpusmill.alignment.settings import LearnerSettings
@@ -253,16 +253,21 @@ def fit_patterns(
     classes = list(classes) or _classes_of(rows)
     features = len(names) or _features_of(rows)
     fit = partial(train, classes=classes, features=features, settings=settings, names=names)
+    signed = settings.instance_model == Gaussian.kind
+    read = partial(read_patterns, classes=classes, features=features, signed=signed)
     count = splits.count_partitions(rows)
     model = fit(
-        _summing(rows, classes, features, count),
+        _summing(rows, read, count),
         warm_start=warm_start,
         on_iteration=on_iteration,
         resume=resume,
     )
     if settings.cutoff_folds < 2:
         return model
-    sums = [_held_out(rows, fit, model, fold, seed, count) for fold in range(settings.cutoff_folds)]
+    sums = [
+        _held_out(rows, fit, read, model, fold, seed, count)
+        for fold in range(settings.cutoff_folds)
+    ]
     total = {name: np.sum([part[name] for part in sums], axis=0) for name in sums[0]}
     lam = model.parameters.lam
     return model.with_cutoffs(cutoffs.choose_cutoffs(total, lam, settings.cutoff_criterion))
@@ -271,6 +276,7 @@ def fit_patterns(
 def _held_out(
     rows: DataFrame,
     fit: Callable[[learning.SumOverPartitions], AlignmentModel],
+    read: Callable[[pa.RecordBatch], Patterns],
     model: AlignmentModel,
     fold: int,
     seed: int,
@@ -279,14 +285,13 @@ def _held_out(
     """Train on all folds but one and count that one's patterns by phibar and label."""
     folds = model.settings.cutoff_folds
     key = F.pmod(F.xxhash64(F.lit(seed), F.col("pattern_id")), F.lit(folds))
-    classes, features = model.classes, model.size
-    trained = fit(_summing(rows.where(key != fold), classes, features, count))
+    trained = fit(_summing(rows.where(key != fold), read, count))
     kernel = partial(cutoffs.held_out_histogram, infer=trained.infer)
-    return _summing(rows.where(key == fold), classes, features, count)(kernel)
+    return _summing(rows.where(key == fold), read, count)(kernel)
 
 
 def _summing(
-    rows: DataFrame, classes: Sequence[str], features: int, count: int
+    rows: DataFrame, read: Callable[[pa.RecordBatch], Patterns], count: int
 ) -> learning.SumOverPartitions:
     """Return the function that sums a kernel on `Patterns` over the partitions of `rows`."""
     schema = splits.arrow_schema(rows)
@@ -295,9 +300,7 @@ def _summing(
         def partition(batches: Iterator[pa.RecordBatch]) -> Sums:
             table = pa.Table.from_batches(batches, schema).combine_chunks()
             parts = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
-            return learning.sum_over([read_patterns(part, classes, features) for part in parts])(
-                kernel
-            )
+            return learning.sum_over([read(part) for part in parts])(kernel)
 
         return splits.sum_arrays(rows, partition, count)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy.special import expit
 
 from corpusmill import storage
 from corpusmill.alignment import instances, learning
@@ -25,7 +26,7 @@ from corpusmill.alignment.instances import Smoothing
 from corpusmill.alignment.kernels import Posterior, infer
 from corpusmill.alignment.learning import Iteration, OnIteration, Parameters
 from corpusmill.alignment.settings import LearnerSettings
-from corpusmill.errors import UsageError
+from corpusmill.errors import ModelError, UsageError
 from corpusmill.types import AnyArray, Flags, Floats, Patterns, Probabilities
 
 VERSION = 1
@@ -88,7 +89,8 @@ class AlignmentModel:
         Probabilities, shape (patterns, C)
             Each in (0, 1); a row need not sum to one.
         """
-        return 1.0 / (1.0 + np.exp(-self.parameters.lam * posterior.mean))
+        probabilities: Probabilities = expit(self.parameters.lam * posterior.mean)
+        return probabilities
 
     def classify(self, posterior: Posterior) -> Flags:
         """Give the label sets: where `label_probabilities` reaches the cut-offs."""
@@ -119,7 +121,8 @@ class AlignmentModel:
         DataError
             A broken row, by name.
         """
-        patterns = read_patterns(batch, self.classes, self.size, use_labels)
+        signed = self.parameters.instances.kind == instances.Gaussian.kind
+        patterns = read_patterns(batch, self.classes, self.size, use_labels, signed)
         posterior = self.infer(patterns)
         chosen = self.classify(posterior)
         names = np.array(self.classes, dtype=object)[np.nonzero(chosen)[1]]
@@ -170,6 +173,14 @@ class AlignmentModel:
             Missing, altered, truncated, or of another kind.
         """
         arrays, info = storage.load_model(folder, cls.KIND, VERSION)
+        try:
+            return cls._restored(arrays, info)
+        except (KeyError, TypeError, ValueError) as error:
+            problem = "its files are not what this model holds"
+            raise ModelError("MODEL01", path=folder, kind=cls.KIND, problem=problem) from error
+
+    @classmethod
+    def _restored(cls, arrays: dict[str, AnyArray], info: dict[str, Any]) -> AlignmentModel:
         prefix = "instances."
         own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
         settings = LearnerSettings.model_validate(info["settings"])

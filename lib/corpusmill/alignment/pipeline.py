@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from corpusmill.alignment.tasks import query_log, questions
+from corpusmill.alignment.tasks import query_log, questions, reuters
 from corpusmill.alignment.tasks.settings import (
     AlignmentSettings,
     QueryLogInput,
@@ -16,7 +16,7 @@ from corpusmill.runner import Job
 if TYPE_CHECKING:
     from corpusmill.runner import Context
 
-TASKS = {"query_log": query_log, "questions": questions}
+TASKS = {"query_log": query_log, "questions": questions, "reuters": reuters}
 
 
 def _action(name: str) -> Callable[[Context], None]:

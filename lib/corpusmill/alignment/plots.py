@@ -89,6 +89,11 @@ def metrics_table(metrics: Mapping[str, float], methods: Sequence[str]) -> pd.Da
     return pd.DataFrame(rows)
 
 
+def metrics_frame(metrics: Mapping[str, float]) -> pd.DataFrame:
+    """List metrics by name."""
+    return pd.DataFrame(sorted(metrics.items()), columns=["metric", "value"])
+
+
 def accuracy_figure(metrics: Mapping[str, float], methods: Sequence[str]) -> Figure:
     """Draw accuracy at 1, 2, 3 and F1 of every method, labels unknown and known."""
     names = ["accuracy_at_1", "accuracy_at_2", "accuracy_at_3", "f1_macro"]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from corpusmill.alignment.classification import ClassificationSettings
 from corpusmill.alignment.comparison import ComparisonSettings
 from corpusmill.alignment.patterns import VocabularySettings
 from corpusmill.alignment.settings import LearnerSettings
@@ -42,6 +43,8 @@ class ReutersInput(Settings):
 
     kind: Literal["reuters"]
     reuters: ReutersSettings
+    classes: int = Field(10, ge=1, description="so many of the largest topics")
+    comparison: ClassificationSettings = ClassificationSettings()
 
 
 class AlignmentSettings(JobSettings):

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from matplotlib.patches import Rectangle
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import MultinomialNB
@@ -149,7 +150,7 @@ def test_every_method_of_the_practitioner_learns(method):
 
 def test_paragraphs_get_their_class_from_the_labels_of_joined_documents():
     train, test = draw_patterns(120, seed=6, labels_at_most=1), draw_patterns(40, 7, 1)
-    metrics = {}
+    metrics: dict[str, float] = {}
     for method in subject.PARAGRAPH_METHODS:
         metrics |= subject.evaluate_paragraphs(
             train, test, FEATURES, method, SETTINGS, LEARNER, seed=0
@@ -172,6 +173,8 @@ def test_the_chart_has_a_bar_a_method_and_class_and_leaves_out_what_was_not_meas
     for name in CLASSES:
         metrics |= {f"dba.hamming_accuracy.{name}": 0.95, f"mnb.hamming_accuracy.{name}": 0.7}
     axes = subject.accuracy_chart(metrics, CLASSES, subject.PAPER_METHODS).axes[0]
-    heights = [bar.get_height() for bar in axes.patches]
+    heights = [bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle)]
     assert heights == pytest.approx([95.0] * 3 + [90.0] + [70.0] * 3 + [80.0])
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["dba", "mnb"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["dba", "mnb"]

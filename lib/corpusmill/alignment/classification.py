@@ -12,14 +12,16 @@ Three questions, on arrays. One call of `evaluate`, `evaluate_practitioner` or
     `documents.join_documents` put together from such with one label, so that the truth is known.
 
 Every method gives scores of patterns. Where a score becomes a decision, one cut-off a class is
-chosen on held-out scores of the training part, which `held_out` computes fold by fold.
+chosen on held-out scores of the training part, which `held_out` computes fold by fold. For
+``dba`` the same held-out phibar fit the read-out of `readout`; ``dba_diagonal`` is the paper's
+form, cut-offs of a class's own phibar_c.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -28,7 +30,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.svm import LinearSVC
 
-from corpusmill.alignment import baselines, learning
+from corpusmill.alignment import baselines, learning, readout
 from corpusmill.alignment.baselines import matrix, owners
 from corpusmill.alignment.comparison import Split, choose_features, restrict, take
 from corpusmill.alignment.documents import (
@@ -37,7 +39,7 @@ from corpusmill.alignment.documents import (
     whole_documents,
     without_empty,
 )
-from corpusmill.alignment.model import AlignmentModel
+from corpusmill.alignment.kernels import Posterior
 from corpusmill.alignment.model import train as train_dba
 from corpusmill.alignment.settings import LearnerSettings
 from corpusmill.evaluation.multilabel import f1_multi, hamming_accuracy
@@ -45,8 +47,8 @@ from corpusmill.evaluation.ranking import f1_single
 from corpusmill.settings import Settings
 from corpusmill.types import Flags, Floats, Patterns
 
-PAPER_METHODS = ("dba", "mnb", "mimlsvm", "mimlboost")
-PRACTITIONER_METHODS = ("dba", "mnb", "svm")
+PAPER_METHODS = ("dba", "dba_diagonal", "mnb", "mimlsvm", "mimlboost")
+PRACTITIONER_METHODS = ("dba", "dba_diagonal", "mnb", "svm")
 PARAGRAPH_METHODS = ("dba", "mnb", "svm", "mnb_instances", "svm_instances")
 
 Criterion = Literal["accuracy", "f1"]
@@ -66,6 +68,14 @@ class ClassificationSettings(Settings):
     train_documents: int = Field(1_200, ge=1, description="documents to train on in a run")
     folds: int = Field(5, ge=2, description="of the training part, to choose cut-offs")
     min_documents: int = Field(2, ge=1, description="documents of a feature, all features")
+    readout_precision: float = Field(
+        0.1, gt=0.0, description="precision of the normal prior of the read-out's weights"
+    )
+    token_weight: float = Field(
+        0.5,
+        gt=0.0,
+        description="what an occurrence counts in DBA; below 1 paragraphs are less sure",
+    )
     joined: int = Field(3, ge=2, description="documents in a joined one at the most, 2 at least")
     mnb_smoothing: float = Field(0.1, gt=0.0, description="pseudo-occurrences of each feature")
     svm_cost: float = Field(1.0, gt=0.0, description="LinearSVC's C")
@@ -208,21 +218,43 @@ def _class_by_class(labels: Flags, rows: int, score: Callable[[Flags], Floats]) 
     return out
 
 
-def aligned(
-    train: Patterns, test: Patterns, features: int, learner: LearnerSettings
-) -> tuple[Floats, AlignmentModel]:
-    """Train DBA and infer the test patterns as if their labels were not known.
+class Aligned(NamedTuple):
+    """What DBA infers of test patterns, their labels unknown and known."""
 
-    Returns
-    -------
-    Floats, shape (test patterns, C)
-        phibar, the mean of q(z_m) over a pattern's instances.
-    AlignmentModel
+    unknown: Posterior
+    known: Posterior
+
+
+def align(
+    train: Patterns,
+    test: Patterns,
+    features: int,
+    token_weight: float,
+    learner: LearnerSettings,
+) -> Aligned:
+    """Train DBA and infer the test patterns.
+
+    Parameters
+    ----------
+    train, test : Patterns
+        All labelled.
+    features : int
+        D.
+    token_weight : float
+        Counts are multiplied by it: words of a paragraph are not independent, so the
+        likelihood is tempered.
+    learner : LearnerSettings
     """
+    train, test = _weighted(train, token_weight), _weighted(test, token_weight)
     classes = [str(c) for c in range(train.labels.shape[1])]
     model = train_dba(learning.sum_over([train]), classes, features, learner)
     unlabelled = test._replace(labelled=np.zeros_like(test.labelled))
-    return model.infer(unlabelled).mean, model
+    return Aligned(model.infer(unlabelled), model.infer(test))
+
+
+def _weighted(patterns: Patterns, token_weight: float) -> Patterns:
+    bags = patterns.bags._replace(counts=token_weight * patterns.bags.counts)
+    return patterns._replace(bags=bags)
 
 
 def scorer(
@@ -255,10 +287,11 @@ def scorer(
         return run
 
     def dba(train: Patterns, test: Patterns) -> Floats:
-        return aligned(train, test, features, learner)[0]
+        return align(train, test, features, settings.token_weight, learner).unknown.mean
 
     scorers: dict[str, Scorer] = {
         "dba": dba,
+        "dba_diagonal": dba,
         "mnb": whole(binary_bayes, smoothing=settings.mnb_smoothing),
         "svm": whole(binary_support_vectors, C=settings.svm_cost, seed=seed),
         "mimlsvm": partial(
@@ -360,9 +393,8 @@ def evaluate_paragraphs(
     joined, gold = join_documents(test, settings.joined, seed)
     allowed = joined.labels[owners(joined.offsets)]
     if method == "dba":
-        model = aligned(learned, joined, features, learner)[1]
-        hidden = joined._replace(labelled=np.zeros_like(joined.labelled))
-        unknown, known = model.infer(hidden).phi, model.infer(joined).phi
+        found = align(learned, joined, features, settings.token_weight, learner)
+        unknown, known = found.unknown.phi, found.known.phi
     else:
         kind, _, per_instance = method.partition("_")
         source = learned if per_instance else whole_documents(learned, features)
@@ -403,8 +435,16 @@ def _decide(
     seed: int,
 ) -> Flags:
     score = scorer(method, features, settings, learner, seed)
-    cutoffs = best_cutoffs(held_out(score, train, settings.folds, seed), train.labels, criterion)
-    return score(train, test) >= cutoffs
+    left_out = held_out(score, train, settings.folds, seed)
+    scores = score(train, test)
+    if method == "dba":
+        read = readout.fit(
+            lambda at: readout.step_sums(left_out, train.labels, at),
+            left_out.shape[1],
+            settings.readout_precision,
+        )
+        left_out, scores = read.scores(left_out), read.scores(scores)
+    return scores >= best_cutoffs(left_out, train.labels, criterion)
 
 
 def _f1(name: str, gold: Flags, predicted: Flags) -> dict[str, float]:

@@ -95,7 +95,7 @@ def step(sums: Sums, precision: float) -> ReadOut:
     size = sums["linear"].shape[1]
     # Ever so little on the intercept, for a class that all patterns have, or none.
     penalty = np.diag(np.append(np.full(size - 1, precision), 1e-6))
-    solved = np.linalg.solve(sums["quadratic"] + penalty, sums["linear"][:, :, None])
+    solved: Floats = np.linalg.solve(sums["quadratic"] + penalty, sums["linear"][:, :, None])
     return ReadOut(solved[:, :, 0])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from corpusmill.alignment import documents as subject
@@ -27,6 +28,26 @@ def make_patterns(rows: list[list[list[int]]], labels: list[list[int]], classes:
 
 def test_words_are_neither_stop_words_nor_numbers():
     assert subject.word_features(["the", "wheat", "1987", "q1", "corn"]).tolist() == [1, 4]
+
+
+def test_features_are_words_and_pairs_and_titles_have_their_own():
+    tokens = pa.array([["wheat", "prices", "rise"], ["the", "wheat", "of", "texas"], [], ["the"]])
+    found = subject.words_and_pairs(tokens, np.array([True, False, False, True]))
+    pair = "title:prices_title:rise"
+    assert found.to_pylist() == [
+        [*"title:wheat title:prices title:rise title:wheat_title:prices".split(), pair],
+        ["wheat", "texas", "wheat_texas"],
+        [],
+        [],
+    ]
+
+
+@pytest.mark.parametrize("tokens", [[], [[]], [["the"]], [["wheat"]]])
+def test_few_tokens_have_no_pairs(tokens):
+    found = subject.words_and_pairs(
+        pa.array(tokens, pa.list_(pa.string())), np.zeros(len(tokens), dtype=bool)
+    )
+    assert found.to_pylist() == [[word for word in row if word != "the"] for row in tokens]
 
 
 def test_a_whole_document_is_the_weighted_sum_of_its_paragraphs():

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy import sparse
@@ -17,7 +19,7 @@ from corpusmill.alignment.baselines import matrix, owners
 from corpusmill.alignment.comparison import restrict, take
 from corpusmill.evaluation.ranking import ClassIds
 from corpusmill.settings import Settings
-from corpusmill.types import Bags, Patterns
+from corpusmill.types import Bags, Flags, Patterns
 
 
 class PaperCorpusSettings(Settings):
@@ -39,6 +41,45 @@ def word_features(names: Sequence[str]) -> NDArray[np.int64]:
             if name not in ENGLISH_STOP_WORDS and not any(map(str.isdigit, name))
         ],
         dtype=np.int64,
+    )
+
+
+def words_and_pairs(tokens: pa.ListArray, titles: Flags) -> pa.ListArray:
+    """Turn the tokens of instances into features: words, and pairs of neighbours.
+
+    Parameters
+    ----------
+    tokens : pa.ListArray of string
+        A list an instance, from `corpusmill.corpora.text.tokenize`, without nulls.
+    titles : Flags, shape (instances,)
+        Which are titles: their words are features apart, ``title:wheat`` beside ``wheat``.
+
+    Returns
+    -------
+    pa.ListArray of string
+        Without stop words: each instance's words, then its pairs ``wheat_exports``. A pair may
+        bridge a stop word and never leaves its instance.
+
+    Notes
+    -----
+    O(tokens).
+    """
+    sizes = pc.list_value_length(tokens).to_numpy(zero_copy_only=False)
+    flat = tokens.flatten()
+    stop = pc.is_in(flat, value_set=pa.array(sorted(ENGLISH_STOP_WORDS), pa.string()))
+    kept = ~stop.to_numpy(zero_copy_only=False).astype(bool)
+    row = np.repeat(np.arange(len(tokens)), sizes)[kept]
+    words = flat.filter(pa.array(kept))
+    named = pc.binary_join_element_wise("title:", words, "")
+    words = pc.if_else(pa.array(titles[row], pa.bool_()), named, words)
+    beside = row[1:] == row[:-1]
+    first, second = (part.filter(pa.array(beside)) for part in (words[:-1], words[1:]))
+    features = pa.concat_arrays([words, pc.binary_join_element_wise(first, second, "_")])
+    rows = np.concatenate([row, row[1:][beside]])
+    order = np.argsort(rows, kind="stable")
+    offsets = np.concatenate([[0], np.bincount(rows, minlength=len(tokens)).cumsum()])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets.astype(np.int32)), features.take(pa.array(order))
     )
 
 

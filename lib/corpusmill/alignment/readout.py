@@ -95,8 +95,8 @@ def step(sums: Sums, precision: float) -> ReadOut:
     size = sums["linear"].shape[1]
     # Ever so little on the intercept, for a class that all patterns have, or none.
     penalty = np.diag(np.append(np.full(size - 1, precision), 1e-6))
-    solved: Floats = np.linalg.solve(sums["quadratic"] + penalty, sums["linear"][:, :, None])
-    return ReadOut(solved[:, :, 0])
+    solved = np.linalg.solve(sums["quadratic"] + penalty, sums["linear"][:, :, None])
+    return ReadOut(solved[:, :, 0].astype(np.float64))
 
 
 def fit(

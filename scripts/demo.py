@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -64,7 +66,7 @@ def table(predictions: pd.DataFrame) -> str:
     )
 
 
-def _ranked(row: dict[str, list[str]]) -> str:
+def _ranked(row: Mapping[Hashable, Any]) -> str:
     pairs = list(zip(row["classes"], row["probabilities"], strict=True))[:SHARES]
     return ", ".join(f"{name} {share:.2f}" for name, share in pairs)
 

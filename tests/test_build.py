@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from scripts.build_dist import build_zip
-from scripts.show_demo import table
+from scripts.demo import table
 from tests.conftest import ROOT
 
 LISTS = sorted((ROOT / "requirements").glob("*.txt"))
@@ -159,11 +159,11 @@ def test_the_zip_is_the_same_whenever_it_is_built(tmp_path: Path) -> None:
 
 def test_the_demo_table_shows_entities_of_several_meanings_first() -> None:
     rows = [
-        ("buy a boat", "boat", ["vehicle"], [1.0], ["buy"]),
-        ("jaguar habitat", "jaguar", ["animal", "car"], [0.9, 0.1], ["habitat"]),
-        ("jaguar price", "jaguar", ["car", "animal"], [0.8, 0.2], ["price"]),
+        ("buy a boat", "boat", ["vehicle"], [1.0], ["buy"], 9),
+        ("jaguar habitat", "jaguar", ["animal", "car"], [0.9, 0.1], ["habitat"], 1),
+        ("jaguar price", "jaguar", ["car", "animal"], [0.8, 0.2], ["price"], 1),
     ]
-    columns = ["query", "entity", "classes", "probabilities", "context_words"]
+    columns = ["query", "entity", "classes", "probabilities", "context_words", "count"]
     lines = table(pd.DataFrame(rows, columns=columns)).splitlines()
     assert lines[1].split("  ")[0] == "jaguar habitat"
     assert "animal 0.90, car 0.10" in lines[1]

@@ -18,7 +18,9 @@ DATA = Path(os.environ.get("CORPUSMILL_DATA", ROOT.parent / "shared" / "data"))
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one session of the test run."""
+    """The one session of the test run; its workers import the package from the source tree."""
+    paths = [str(ROOT / "lib"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     settings = SparkSettings(
         master="local[2]",
         shuffle_partitions=4,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from corpusmill import storage
 from corpusmill.alignment import instances, plots
@@ -84,8 +85,13 @@ def _track(context: Context, model: AlignmentModel, rows: DataFrame) -> None:
     tracker.log_figure(plots.parameters_figure(model), "plots/parameters.png")
     if model.features:
         tracker.log_table(plots.top_words(model), "tables/top_words.json")
+    # JSON, in which the example is kept and requests arrive, knows no 32-bit integers.
     inputs = rows.select(
-        "pattern_id", "instance_offsets", "instance_weights", "feature_ids", "feature_counts"
+        "pattern_id",
+        F.col("instance_offsets").cast("array<bigint>"),
+        "instance_weights",
+        F.col("feature_ids").cast("array<bigint>"),
+        "feature_counts",
     )
     example = inputs.limit(EXAMPLE_ROWS).toPandas()
     tracker.log_model(context.run.path("model"), AlignmentModel.KIND, example)

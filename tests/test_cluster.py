@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyspark
 import pytest
 
@@ -94,3 +95,33 @@ def test_every_process_imports_what_was_shipped(submit: Submit, tmp_path: Path) 
         assert "/environment/bin/python" in worker["python"]
         assert worker["threads"] == "1"
         assert worker["cache"] == EXECUTOR_CACHE
+
+
+CONF = """\
+name: shipped
+output: {folder}/run
+input:
+  kind: query_log
+  sources: [{{path: "{folder}/query_log.tsv", header: true}}]
+  entities: {{path: "{folder}/entities.tsv", header: true}}
+model: {{max_iter: 5}}
+tracking: {{uri: "sqlite:///{folder}/mlflow.db"}}
+"""
+
+
+def test_the_alignment_job_trains_and_predicts_on_executors(submit: Submit, tmp_path: Path) -> None:
+    for name in ("query_log.tsv", "entities.tsv"):
+        shutil.copy(ROOT / "lib" / "corpusmill" / "corpora" / "samples" / name, tmp_path)
+    (tmp_path / "conf.yaml").write_text(CONF.format(folder=tmp_path))
+    job = str(DIST / "jobs" / "alignment.py")
+    for action in ("train", "predict"):
+        done = submit(job, action, "--conf", "conf.yaml")
+        assert done.returncode == 0, done.stderr[-3000:]
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text("utf-8"))
+    assert metrics
+    predictions = pd.read_parquet(tmp_path / "run" / "predictions")
+    found = predictions[predictions["entity"].notna()]
+    assert len(found) > 100
+    sums = found["probabilities"].map(sum)
+    assert sums.between(0.0, 1.0 + 1e-9).all()
+    assert (found["classes"].map(len) == found["probabilities"].map(len)).all()

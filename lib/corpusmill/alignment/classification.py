@@ -79,8 +79,8 @@ class ClassificationSettings(Settings):
     joined: int = Field(3, ge=2, description="documents in a joined one at the most, 2 at least")
     mnb_smoothing: float = Field(0.1, gt=0.0, description="pseudo-occurrences of each feature")
     svm_cost: float = Field(1.0, gt=0.0, description="LinearSVC's C")
-    mimlsvm_cost: float = Field(1.0, gt=0.0, description="C of MIMLSVM's machines")
-    mimlboost_rounds: int = Field(200, ge=1)
+    mimlsvm_cost: float = Field(10.0, gt=0.0, description="C of MIMLSVM's machines")
+    mimlboost_rounds: int = Field(800, ge=1, description="of boosting at the most")
 
 
 def draw_splits(patterns: int, runs: int, train: int, seed: int) -> list[Split]:

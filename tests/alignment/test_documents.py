@@ -88,6 +88,15 @@ def test_the_papers_corpus_keeps_all_long_documents_with_several_labels_and_draw
     np.testing.assert_array_equal(corpus.labels, again.labels)
 
 
+def test_the_weight_of_a_title_makes_no_document_longer():
+    patterns, names = paper_patterns()
+    heavy = patterns._replace(weights=np.full(len(patterns.weights), 4.0))
+    settings = subject.PaperCorpusSettings(features=2, min_tokens=3, several_labels=0.0)
+    corpus = subject.paper_corpus(heavy, names, settings, seed=0)
+    assert len(corpus.labels) == 10
+    assert set(corpus.weights) == {4.0}
+
+
 def test_share_0_keeps_every_long_document():
     patterns, names = paper_patterns()
     settings = subject.PaperCorpusSettings(features=2, min_tokens=3, several_labels=0.0)

@@ -101,7 +101,8 @@ def paper_corpus(
     Parameters
     ----------
     patterns : Patterns
-        Documents, all labelled; an instance is a paragraph or the title.
+        Documents, all labelled; an instance is a paragraph or the title. Its weight is kept,
+        but its tokens count once.
     names : sequence of str
         The features' names.
     settings : PaperCorpusSettings
@@ -113,7 +114,8 @@ def paper_corpus(
         With ``features`` features. Empty instances are left out.
     """
     words = word_features(names)
-    documents = matrix(whole_documents(patterns, len(names)).bags, len(names))
+    once = patterns._replace(weights=np.ones(len(patterns.weights)))
+    documents = matrix(whole_documents(once, len(names)).bags, len(names))
     having = np.bincount(documents.indices[documents.data > 0], minlength=len(names))[words]
     frequent = np.sort(words[np.argsort(-having, kind="stable")[: settings.features]])
     tokens = np.asarray(documents[:, frequent].sum(axis=1)).ravel()

@@ -67,7 +67,8 @@ def test_nothing_of_the_log_is_lost(demo: Path) -> None:
     lines = (ROOT / "lib/corpusmill/corpora/samples/query_log.tsv").read_bytes().splitlines()
     assert len(predictions) + len(quarantine) == len(lines) - 1
     assert predictions["query"].is_unique
-    assert predictions["count"].sum() == found["input.lines"]
+    assert len(predictions) == found["input.queries"] == found["input.lines"]
+    assert predictions["count"].sum() == found["input.occurrences"]
     assert found["input.quarantined"] == len(quarantine) == 6
 
 

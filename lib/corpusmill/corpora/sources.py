@@ -202,8 +202,11 @@ def _parse_tsv(
 
 def _read_header(lines: DataFrame, path: str) -> list[str]:
     """Return the columns' names as one of the files has them; none where all are empty."""
-    first = (F.col("block") == 0) & (F.col("line") == 1)
-    rows = _run(lambda: lines.where(first).select("source", "text", "reason").limit(1).collect())
+    # The first row with block 0 is a first line; asking for its number would start the UDF, which
+    # a limit then breaks off with a complaint on the terminal.
+    rows = _run(
+        lambda: lines.where("block = 0").select("source", "text", "reason").limit(1).collect()
+    )
     if not rows:
         return []
     row = rows[0]

@@ -163,30 +163,29 @@ def mine(context: Context) -> Mined:
     with context.progress.stage("read"):
         bad = log.quarantine.unionByName(listed.quarantine).persist()
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
-        reasons = quarantine.count_reasons(bad)
-        queries = log.records.groupBy("query").agg(F.sum("count").alias("count"))
+        bad_lines = quarantine.count_reasons(log.quarantine)
+        bad_entities = quarantine.count_reasons(listed.quarantine)
         entities = canonical_entities(listed.records).where("canonical is not null").persist()
+        where = task.entities.path
+        quarantine.check_share(where, entities.count(), bad_entities, conf.quarantine)
     with context.progress.stage("find entities"):
-        found = (
-            find_entities(queries, listed.records)
-            .select("query", "count", "entity", "context")
-            .persist()
+        lines, counted = F.count("*").alias("lines"), F.sum("count").alias("count")
+        queries = log.records.groupBy("query").agg(lines, counted)
+        found = find_entities(queries, listed.records).persist()
+        sums = found.agg(
+            F.count("*").alias("queries"),
+            F.coalesce(F.sum("lines"), F.lit(0)).alias("lines"),
+            F.coalesce(F.sum("count"), F.lit(0)).alias("occurrences"),
+            F.count("entity").alias("matched"),
+            F.countDistinct("entity").alias("entities"),
         )
-        totals = (
-            found.agg(
-                F.count("*").alias("queries"),
-                F.sum("count").alias("lines"),
-                F.count("entity").alias("matched"),
-                F.countDistinct("entity").alias("entities"),
-            )
-            .collect()[0]
-            .asDict()
-        )
-    quarantine.check_share("the query log", totals["lines"] or 0, reasons, conf.quarantine)
+        totals = sums.collect()[0].asDict()
+    quarantine.check_share("the query log", totals["lines"], bad_lines, conf.quarantine)
     if not totals["matched"]:
         hint = "none of its queries holds an entity of the list"
         raise DataError("DATA03", source="the query log", hint=hint)
-    context.run.write_metrics({"input": {**totals, "quarantined": sum(reasons.values())}})
+    refused = sum(bad_lines.values()) + sum(bad_entities.values())
+    context.run.write_metrics({"input": {**totals, "quarantined": refused}})
     contexts = (
         found.where("entity is not null")
         .groupBy(F.col("entity").alias("pattern_id"), F.col("context").alias("tokens"))

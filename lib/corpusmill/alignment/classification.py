@@ -476,5 +476,5 @@ def accuracy_chart(
     axes.set_xticks(np.arange(len(keys)), [*classes, "overall"], rotation=30)
     axes.set_ylabel("Hamming accuracy (%)")
     axes.set_ylim(max(0.0, np.floor(values.min(initial=100.0) / 10.0) * 10.0 - 5.0), 100.0)
-    axes.legend(ncols=max(len(drawn), 1), loc="lower center")
+    axes.legend(ncols=max(len(drawn), 1), loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure

@@ -53,12 +53,17 @@ def start(name: str, settings: SparkSettings) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = _submitted_properties()
     master = submitted.get("spark.master", settings.master)
+    quiet: dict[str, str] = {}
     if not submitted:
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        # The log level alone comes too late for what Spark says while it starts.
+        file = (Path(__file__).parent / "log4j2.properties").as_uri()
+        quiet = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file}"}
     properties = {
         **DEFAULTS,
         **{f"spark.executorEnv.{key}": value for key, value in WORKER_ENVIRONMENT.items()},
         **{f"spark.executorEnv.{key}": value for key, value in _kernel_cache(master).items()},
+        **quiet,
         "spark.master": master,
         "spark.app.name": name,
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),

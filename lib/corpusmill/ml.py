@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
+from pydantic import ValidationError
 from pyspark.ml.param import Param, Params
 from pyspark.ml.util import (
     DefaultParamsReader,
@@ -25,8 +26,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from corpusmill.errors import ModelError, SchemaError
+from corpusmill.errors import ModelError, SchemaError, StorageError, UsageError
 from corpusmill.settings import Settings
+from corpusmill.storage import Place
 
 AnyParams = TypeVar("AnyParams", bound=type[Params])
 AnySettings = TypeVar("AnySettings", bound=Settings)
@@ -40,11 +42,20 @@ def param_name(field: str) -> str:
 def with_settings(kind: type[Settings]) -> Callable[[AnyParams], AnyParams]:
     """Give a Params class a Param for each field of a settings class.
 
-    Every field needs a default and a description; a value is checked by the field.
+    Every field needs a default and a description; a value is checked by the field, and a bad
+    one is a UsageError (CONF04) that names the Param.
     """
 
     def converter(field: str) -> Callable[[Any], Any]:
-        return lambda value: getattr(kind.model_validate({field: value}), field)
+        def convert(value: Any) -> Any:
+            try:
+                return getattr(kind.model_validate({field: value}), field)
+            except ValidationError as error:
+                problem = error.errors()[0]["msg"]
+                name = param_name(field)
+                raise UsageError("CONF04", key=name, value=value, problem=problem) from None
+
+        return convert
 
     def decorate(cls: AnyParams) -> AnyParams:
         for field, info in kind.model_fields.items():
@@ -157,6 +168,9 @@ class _Writer(MLWriter):
         self.instance = instance
 
     def saveImpl(self, path: str) -> None:  # noqa: N802
+        if Place.of(f"{path}/metadata").exists():
+            problem = "a model is there already; write().overwrite().save(path) replaces it"
+            raise StorageError("STORE01", path=path, problem=problem)
         DefaultParamsWriter.saveMetadata(self.instance, path, self.sparkSession)
         if self.instance.array_model is not None:
             self.instance.model.save(f"{path}/model")
@@ -173,8 +187,19 @@ class _Reader(MLReader[Any]):
         array_model = self.cls.array_model
         arguments = [] if array_model is None else [array_model.load(f"{path}/model")]
         instance: Any = self.cls(*arguments)
-        instance._resetUid(metadata["uid"])
-        DefaultParamsReader.getAndSetParams(instance, metadata)
+        try:
+            instance._resetUid(metadata["uid"])
+            DefaultParamsReader.getAndSetParams(instance, metadata)
+        except (
+            AssertionError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            UsageError,
+        ) as e:
+            problem = "its metadata does not fit"
+            raise ModelError("MODEL01", path=path, kind=name, problem=problem) from e
         return instance
 
 

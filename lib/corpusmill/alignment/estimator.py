@@ -36,6 +36,7 @@ from corpusmill.ml import (
 from corpusmill.types import Patterns
 
 MAX_CLASSES = 10_000
+METRICS = ("microF1", "hammingAccuracy")
 
 OUTPUTS = T.StructType(
     [
@@ -322,13 +323,21 @@ def _features_of(rows: DataFrame) -> int:
     return 0 if top is None or top["top"] is None else int(top["top"]) + 1
 
 
+def _metric_name(value: str) -> str:
+    if value not in METRICS:
+        problem = f"allowed: {', '.join(METRICS)}"
+        raise UsageError("CONF04", key="metricName", value=value, problem=problem)
+    return value
+
+
 class PatternEvaluator(Evaluator):
     """Agreement of predicted and true label sets, for `pyspark.ml.tuning.CrossValidator`.
 
     Parameters
     ----------
     metricName : {"microF1", "hammingAccuracy"}
-        2 sum |Y & P| / sum (|Y| + |P|), or 1 - sum |Y xor P| / (N C).
+        2 sum |Y & P| / sum (|Y| + |P|), or 1 - sum |Y xor P| / (N C), over the rows with
+        known labels; a row without a prediction counts as one without classes.
     numClasses : int
         C, for the Hamming accuracy.
     labelsCol, predictionCol : str
@@ -336,7 +345,9 @@ class PatternEvaluator(Evaluator):
 
     labelsCol = _column("labelsCol", "the true classes")
     predictionCol = _column("predictionCol", "the predicted classes")
-    metricName = _column("metricName", "microF1 or hammingAccuracy")
+    metricName: Param[str] = Param(
+        Params._dummy(), "metricName", "microF1 or hammingAccuracy", _metric_name
+    )
     numClasses: Param[int] = Param(Params._dummy(), "numClasses", "C", TypeConverters.toInt)
 
     @keyword_only
@@ -348,6 +359,7 @@ class PatternEvaluator(Evaluator):
     def _evaluate(self, dataset: DataFrame) -> float:
         labels = F.col(self.getOrDefault(self.labelsCol))
         predicted = F.col(self.getOrDefault(self.predictionCol))
+        predicted = F.coalesce(predicted, F.array().cast(STRINGS))
         sums = dataset.select(
             F.sum(F.size(F.array_intersect(labels, predicted))).alias("both"),
             F.sum(F.size(labels) + F.size(predicted)).alias("sizes"),

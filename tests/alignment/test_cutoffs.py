@@ -82,23 +82,6 @@ def test_histograms_of_parts_add_up():
     assert sum(value.sum() for value in whole.values()) == 90
 
 
-def test_held_out_patterns_are_inferred_without_their_labels():
-    rng = np.random.default_rng(3)
-    loglik = 3.0 * rng.normal(size=(9, 2))
-    labels = rng.random((3, 2)) < 0.5
-    patterns = patterns_of([2, 3, 4], np.zeros((9, 1)), labels=labels, labelled=[1, 0, 1])
-    alpha, lam, how = np.array([0.5, 0.5]), np.array([50.0, 50.0]), Inference(tol=1e-9)
-
-    def run(given):
-        return infer(given, loglik, alpha, lam, how)
-
-    found = cutoffs.held_out_histogram(patterns, run)
-    hidden = run(patterns._replace(labelled=np.zeros(3, bool))).mean[[0, 2]]
-    expected = cutoffs.histogram(hidden, labels[[0, 2]])
-    for name in expected:
-        np.testing.assert_array_equal(found[name], expected[name])
-
-
 def test_default_is_a_quarter_of_the_instances():
     lam = np.array([4.0, -2.0, 0.0])
     np.testing.assert_allclose(cutoffs.default_cutoffs(lam), sigmoid(0.25 * lam))

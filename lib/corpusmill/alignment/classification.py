@@ -69,7 +69,9 @@ class ClassificationSettings(Settings):
     folds: int = Field(5, ge=2, description="of the training part, to choose cut-offs")
     min_documents: int = Field(2, ge=1, description="documents of a feature, all features")
     readout_precision: float = Field(
-        0.1, gt=0.0, description="precision of the normal prior of the read-out's weights"
+        readout.PRECISION,
+        gt=0.0,
+        description="precision of the normal prior of the read-out's weights",
     )
     token_weight: float = Field(
         0.5,

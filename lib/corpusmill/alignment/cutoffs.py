@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 from scipy.special import expit
 
-from corpusmill.alignment.kernels import Posterior
-from corpusmill.types import AnyArray, Flags, Floats, Patterns
+from corpusmill.types import AnyArray, Flags, Floats
 
 BINS = 200
 Criterion = Literal["accuracy", "f1"]
@@ -32,12 +30,12 @@ def default_cutoffs(lam: Floats) -> Floats:
 
 
 def histogram(mean: Floats, labels: Flags) -> dict[str, Floats]:
-    """Count patterns by phibar_c and by whether they have the class.
+    """Count patterns by phibar_c, or p(y_c | X), and by whether they have the class.
 
     Parameters
     ----------
     mean : Floats, shape (patterns, C)
-        phibar, inferred without labels, in [0, 1].
+        phibar or p(y | X), inferred without labels, in [0, 1].
     labels : Flags, shape (patterns, C)
 
     Returns
@@ -49,15 +47,6 @@ def histogram(mean: Floats, labels: Flags) -> dict[str, Floats]:
     bins = np.minimum((mean * BINS).astype(np.int64), BINS - 1)
     flat = bins + np.arange(classes) * BINS
     return {"positives": _tally(flat[labels], classes), "negatives": _tally(flat[~labels], classes)}
-
-
-def held_out_histogram(
-    patterns: Patterns, infer: Callable[[Patterns], Posterior]
-) -> dict[str, Floats]:
-    """Infer labelled patterns as if their labels were not known, and count them."""
-    known = patterns.labelled
-    hidden = patterns._replace(labelled=np.zeros_like(known))
-    return histogram(infer(hidden).mean[known], patterns.labels[known])
 
 
 def _tally(bins: AnyArray, classes: int) -> Floats:
@@ -79,14 +68,28 @@ def choose_cutoffs(sums: dict[str, Floats], lam: Floats, criterion: Criterion) -
     Returns
     -------
     Floats, shape (C,)
-        For p(y_c | X) = sigmoid(lambda_c phibar_c): edges of bins. Where several are equally
-        good, the middle one of the first run of them.
+        For p(y_c | X) = sigmoid(lambda_c phibar_c): the edges of `choose_edges`.
     """
     flip = lam < 0.0
-    hits = np.where(flip[:, None], sums["positives"][:, ::-1], sums["positives"])
-    false = np.where(flip[:, None], sums["negatives"][:, ::-1], sums["negatives"])
-    true_positives = _from_edge(hits)
-    false_positives = _from_edge(false)
+    turned = {
+        name: np.where(flip[:, None], counts[:, ::-1], counts) for name, counts in sums.items()
+    }
+    edge = choose_edges(turned, criterion)
+    chosen = expit(lam * np.where(flip, 1.0 - edge, edge))
+    return np.where(edge >= 1.0, 1.0, chosen)
+
+
+def choose_edges(sums: dict[str, Floats], criterion: Criterion) -> Floats:
+    """Choose for each class the edge between bins above which patterns get the class.
+
+    Returns
+    -------
+    Floats, shape (C,)
+        In [0, 1]; the middle one of the first run of equally good edges. 1, the edge past the
+        last bin, means that no pattern gets the class.
+    """
+    true_positives = _from_edge(sums["positives"])
+    false_positives = _from_edge(sums["negatives"])
     positives, negatives = true_positives[:, :1], false_positives[:, :1]
     if criterion == "accuracy":
         score = true_positives + negatives - false_positives
@@ -97,11 +100,7 @@ def choose_cutoffs(sums: dict[str, Floats], lam: Floats, criterion: Criterion) -
     run = np.array(
         [np.argmin(np.append(row[at:], False)) for row, at in zip(best, first, strict=True)]
     )
-    edge = (first + (run - 1) // 2) / BINS
-    # The edge past the last bin means that no pattern gets the class.
-    cut = np.where(flip, 1.0 - edge, edge)
-    chosen = expit(lam * cut)
-    return np.where(edge >= 1.0, 1.0, chosen)
+    return (first + (run - 1) // 2) / BINS
 
 
 def _from_edge(counts: Floats) -> Floats:

@@ -44,6 +44,12 @@ def word_features(names: Sequence[str]) -> NDArray[np.int64]:
     )
 
 
+def content_features(names: Sequence[str]) -> NDArray[np.int64]:
+    """Return the numbers of the features that are no stop words."""
+    kept = [number for number, name in enumerate(names) if name not in ENGLISH_STOP_WORDS]
+    return np.array(kept, dtype=np.int64)
+
+
 def words_and_pairs(tokens: pa.ListArray, titles: Flags) -> pa.ListArray:
     """Turn the tokens of instances into features: words, and pairs of neighbours.
 

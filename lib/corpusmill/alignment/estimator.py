@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from corpusmill import splits
-from corpusmill.alignment import cutoffs, learning
-from corpusmill.alignment.batches import read_patterns
+from corpusmill.alignment import cutoffs, learning, readout
+from corpusmill.alignment.batches import matrix_column, read_patterns
 from corpusmill.alignment.instances import Gaussian, Sums
 from corpusmill.alignment.learning import OnIteration
 from corpusmill.alignment.model import AlignmentModel, Resume, train
@@ -33,7 +33,7 @@ from corpusmill.ml import (
     settings_of,
     with_settings,
 )
-from corpusmill.types import Patterns
+from corpusmill.types import Flags, Floats, Patterns
 
 MAX_CLASSES = 10_000
 METRICS = ("microF1", "hammingAccuracy")
@@ -265,13 +265,24 @@ def fit_patterns(
     )
     if settings.cutoff_folds < 2:
         return model
-    sums = [
-        _held_out(rows, fit, read, model, fold, seed, count)
-        for fold in range(settings.cutoff_folds)
+    held_out = [_held_out(rows, fit, read, model, fold, seed, count) for fold in _folds(model)]
+    scored = reduce(DataFrame.union, held_out).persist()
+    try:
+        return _with_decisions(model, scored)
+    finally:
+        scored.unpersist()
+
+
+_HELD_OUT = T.StructType(
+    [
+        T.StructField("mean", DOUBLES),
+        T.StructField("labels", T.ArrayType(T.BooleanType(), containsNull=False)),
     ]
-    total = {name: np.sum([part[name] for part in sums], axis=0) for name in sums[0]}
-    lam = model.parameters.lam
-    return model.with_cutoffs(cutoffs.choose_cutoffs(total, lam, settings.cutoff_criterion))
+)
+
+
+def _folds(model: AlignmentModel) -> range:
+    return range(model.settings.cutoff_folds)
 
 
 def _held_out(
@@ -282,13 +293,47 @@ def _held_out(
     fold: int,
     seed: int,
     count: int,
-) -> Sums:
-    """Train on all folds but one and count that one's patterns by phibar and label."""
-    folds = model.settings.cutoff_folds
-    key = F.pmod(F.xxhash64(F.lit(seed), F.col("pattern_id")), F.lit(folds))
+) -> DataFrame:
+    """Train on all folds but one and infer that one's phibar as if its labels were not known."""
+    key = F.pmod(F.xxhash64(F.lit(seed), F.col("pattern_id")), F.lit(len(_folds(model))))
     trained = fit(_summing(rows.where(key != fold), read, count))
-    kernel = partial(cutoffs.held_out_histogram, infer=trained.infer)
-    return _summing(rows.where(key == fold), read, count)(kernel)
+
+    def infer(batch: pa.RecordBatch) -> pa.RecordBatch:
+        patterns = read(batch)
+        known = patterns.labelled
+        hidden = patterns._replace(labelled=np.zeros_like(known))
+        mean = trained.infer(hidden).mean[known]
+        return pa.RecordBatch.from_pydict(
+            {"mean": matrix_column(mean), "labels": matrix_column(patterns.labels[known])}
+        )
+
+    return splits.map_partitions(rows.where(key == fold), infer, _HELD_OUT)
+
+
+def _with_decisions(model: AlignmentModel, scored: DataFrame) -> AlignmentModel:
+    """Choose the cut-offs, and fit the read-out if there is to be one, on held-out rows."""
+    classes, settings = len(model.classes), model.settings
+    count = splits.count_partitions(scored)
+
+    def run(kernel: Callable[[Floats, Flags], Sums]) -> Sums:
+        def partition(batches: Iterator[pa.RecordBatch]) -> Sums:
+            table = pa.Table.from_batches(batches, splits.schema_of(_HELD_OUT))
+            mean, labels = (
+                np.asarray(table[name].combine_chunks().flatten()).reshape(-1, classes)
+                for name in ("mean", "labels")
+            )
+            return kernel(mean, labels)
+
+        return splits.sum_arrays(scored, partition, count)
+
+    if settings.read_out == "diagonal":
+        sums, lam = run(cutoffs.histogram), model.parameters.lam
+        return model.with_cutoffs(cutoffs.choose_cutoffs(sums, lam, settings.cutoff_criterion))
+    fitted = readout.fit(
+        lambda at: run(partial(readout.step_sums, readout=at)), classes, readout.PRECISION
+    )
+    sums = run(lambda mean, labels: cutoffs.histogram(fitted.probabilities(mean), labels))
+    return model.with_cutoffs(cutoffs.choose_edges(sums, settings.cutoff_criterion), fitted)
 
 
 def _summing(

@@ -25,6 +25,7 @@ from corpusmill.alignment.cutoffs import default_cutoffs
 from corpusmill.alignment.instances import Smoothing
 from corpusmill.alignment.kernels import Posterior, infer
 from corpusmill.alignment.learning import Iteration, OnIteration, Parameters
+from corpusmill.alignment.readout import ReadOut
 from corpusmill.alignment.settings import LearnerSettings
 from corpusmill.errors import ModelError, UsageError
 from corpusmill.types import AnyArray, Flags, Floats, Patterns, Probabilities
@@ -50,6 +51,8 @@ class AlignmentModel:
         A pattern has class c where p(y_c | X) >= cutoffs[c].
     history
         The EM iterations.
+    readout
+        Fitted weights of the label probabilities, or None for the paper's form.
     """
 
     KIND: ClassVar[str] = "alignment"
@@ -60,6 +63,7 @@ class AlignmentModel:
     settings: LearnerSettings
     cutoffs: Floats
     history: tuple[Iteration, ...] = field(default=())
+    readout: ReadOut | None = None
 
     @property
     def size(self) -> int:
@@ -79,6 +83,8 @@ class AlignmentModel:
     def label_probabilities(self, posterior: Posterior) -> Probabilities:
         """Give p(y_c = 1 | X) = sigmoid(lambda_c phibar_c), the second task of section 5.3.
 
+        With a read-out it is sigmoid(w_c . phibar + b_c).
+
         Parameters
         ----------
         posterior : Posterior
@@ -89,6 +95,8 @@ class AlignmentModel:
         Probabilities, shape (patterns, C)
             Each in (0, 1); a row need not sum to one.
         """
+        if self.readout is not None:
+            return self.readout.probabilities(posterior.mean)
         probabilities: Probabilities = expit(self.parameters.lam * posterior.mean)
         return probabilities
 
@@ -96,9 +104,9 @@ class AlignmentModel:
         """Give the label sets: where `label_probabilities` reaches the cut-offs."""
         return self.label_probabilities(posterior) >= self.cutoffs
 
-    def with_cutoffs(self, cutoffs: Floats) -> AlignmentModel:
-        """Give the same model with other cut-offs."""
-        return replace(self, cutoffs=cutoffs)
+    def with_cutoffs(self, cutoffs: Floats, readout: ReadOut | None = None) -> AlignmentModel:
+        """Give the same model with other cut-offs, and a read-out if there is one."""
+        return replace(self, cutoffs=cutoffs, readout=readout)
 
     def predict_batch(self, batch: pa.RecordBatch, use_labels: bool = False) -> pa.RecordBatch:
         """Predict Arrow rows of `corpusmill.corpora.schemas.PATTERNS`.
@@ -154,6 +162,8 @@ class AlignmentModel:
                 for key, value in self.parameters.instances.arrays().items()
             },
         }
+        if self.readout is not None:
+            arrays["readout"] = self.readout.weights
         info = {
             "classes": list(self.classes),
             "features": list(self.features),
@@ -193,6 +203,7 @@ class AlignmentModel:
             settings=settings,
             cutoffs=arrays["cutoffs"],
             history=tuple(Iteration(*item) for item in info["history"]),
+            readout=ReadOut(arrays["readout"]) if "readout" in arrays else None,
         )
 
 

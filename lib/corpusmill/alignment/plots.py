@@ -108,7 +108,8 @@ def accuracy_figure(metrics: Mapping[str, float], methods: Sequence[str]) -> Fig
         axes.set_title("label set known" if prefix else "label set unknown")
         axes.set_ylim(0, 1)
         axes.grid(axis="y", alpha=0.3)
-    axes.legend(loc="lower left", fontsize="small")
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(methods))
     return figure
 
 
@@ -125,6 +126,8 @@ def classes_figure(confusions: Mapping[str, Floats]) -> Figure:
     left.set(xlabel="classes by precision", ylabel="precision", ylim=(0, 1))
     right.set(xlabel="classes by recall", ylabel="recall")
     right.legend(fontsize="small")
+    for axes in (left, right):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 

@@ -55,7 +55,7 @@ class LearnerSettings(Settings):
         description="the share spread evenly over the features; the rest as in the corpus",
     )
     alpha: float = Field(0.1, gt=0.0, description="a_c at the start")
-    learn_alpha: bool = True
+    learn_alpha: bool = Field(True, description="whether a is learned; otherwise it stays alpha")
     lambda_mean: float = Field(10.0, description="mean of lambda's normal prior, and its start")
     lambda_precision: float = Field(1.0, ge=0.0, description="precision of that prior")
     warm_start_mass: float = Field(
@@ -64,7 +64,12 @@ class LearnerSettings(Settings):
         description="pseudo-occurrences a class that a warm start's old model is worth",
     )
     cutoff_folds: int = Field(
-        0, ge=0, description="folds that choose the cut-offs of the classes; below 2 none does"
+        0, ge=0, description="folds that choose the cut-offs, and the read-out; below 2 none does"
+    )
+    read_out: Literal["diagonal", "matrix"] = Field(
+        "diagonal",
+        description="p(y_c | X) from the class's own share of the instances, as the paper, or from "
+        "all classes' shares with weights fitted on the folds",
     )
     cutoff_criterion: Literal["accuracy", "f1"] = Field(
         "accuracy", description="what the cut-offs maximise, class by class"

@@ -20,6 +20,7 @@ from corpusmill import splits, storage
 from corpusmill.alignment import plots
 from corpusmill.alignment.disambiguation import disambiguate
 from corpusmill.alignment.model import AlignmentModel
+from corpusmill.alignment.pages import errors_page
 from corpusmill.alignment.patterns import assemble, build_vocabulary, label_sets
 from corpusmill.alignment.tasks.settings import AlignmentSettings, QueryLogInput
 from corpusmill.alignment.tasks.training import train_and_save
@@ -33,6 +34,8 @@ from corpusmill.evaluation.ranking import f1_of_confusion
 
 if TYPE_CHECKING:
     from corpusmill.runner import Context
+
+SHOWN_ERRORS = 300
 
 PREDICTIONS = T.StructType(
     [
@@ -121,6 +124,8 @@ def evaluate(context: Context) -> None:
             raise DataError("DATA03", source=task.gold.path, hint=hint)
         hits = [F.avg(((place > 0) & (place <= n)).cast("double")) for n in (1, 2, 3)]
         accuracies = judged.agg(*hits).collect()[0]
+        wrong = judged.where("classes[0] <> class").orderBy(F.desc("count"), "query")
+        errors = wrong.limit(SHOWN_ERRORS).toPandas()
     classes = sorted({*pairs["class"], *pairs["predicted"]})
     counts = np.zeros((len(classes), len(classes)))
     rows, columns = (pd.Categorical(pairs[c], classes).codes for c in ("class", "predicted"))
@@ -132,6 +137,9 @@ def evaluate(context: Context) -> None:
     figure = plots.confusion_figure(counts, classes)
     context.tracker.log_figure(figure, "plots/confusion.png")
     context.tracker.log_table(plots.confusion_table(counts, classes), "tables/confusion.json")
+    total = int(counts.sum())
+    page = errors_page(errors, total, total - int(np.trace(counts)))
+    context.tracker.log_html(page, "pages/errors.html")
 
 
 def _disambiguated(context: Context, mined: Mined) -> DataFrame:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -21,8 +21,8 @@ from corpusmill.alignment.classification import (
     PARAGRAPH_METHODS,
     PRACTITIONER_METHODS,
 )
-from corpusmill.alignment.comparison import average, take
-from corpusmill.alignment.documents import paper_corpus
+from corpusmill.alignment.comparison import average, restrict, take
+from corpusmill.alignment.documents import content_features, paper_corpus, words_and_pairs
 from corpusmill.alignment.estimator import DirichletBernoulliAlignmentModel
 from corpusmill.alignment.model import AlignmentModel
 from corpusmill.alignment.patterns import assemble, build_vocabulary
@@ -33,15 +33,16 @@ from corpusmill.corpora.reuters import read_reuters
 from corpusmill.corpora.schemas import QUARANTINE, STRINGS
 from corpusmill.corpora.text import tokenize
 from corpusmill.errors import DataError
+from corpusmill.types import Flags, Patterns
 
 if TYPE_CHECKING:
     from corpusmill.runner import Context
 
-SETTINGS = {
-    "paper": PAPER_METHODS,
-    "practitioner": PRACTITIONER_METHODS,
-    "paragraphs": PARAGRAPH_METHODS,
+SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "words": {"paper": PAPER_METHODS, "paragraphs": PARAGRAPH_METHODS},
+    "pairs": {"practitioner": PRACTITIONER_METHODS},
 }
+"""For each kind of features, what is compared on them, and the methods."""
 
 _INSTANCES = T.StructType(
     [
@@ -74,8 +75,10 @@ of each paragraph."""
 
 def train(context: Context) -> None:
     """Train DBA on the training documents."""
-    rows, vocabulary, classes = _documents(context)
-    train_and_save(context, rows.where("split = 'train'").persist(), vocabulary, classes)
+    documents = _documents(context)
+    rows, vocabulary = _pattern_rows(context, documents, "pairs")
+    training = _tempered(context, rows.where("split = 'train'")).persist()
+    train_and_save(context, training, vocabulary, documents.classes)
 
 
 def predict(context: Context) -> None:
@@ -83,7 +86,8 @@ def predict(context: Context) -> None:
     conf: AlignmentSettings = context.settings
     array_model = AlignmentModel.load(storage.resolve(conf.output, "model"))
     model = DirichletBernoulliAlignmentModel(array_model)
-    rows, _, _ = _documents(context, array_model.features)
+    rows, _ = _pattern_rows(context, _documents(context), "pairs", array_model.features)
+    rows = _tempered(context, rows)
     with context.progress.stage("classify"):
         names = F.array(*[F.lit(name) for name in array_model.classes])
         size = len(array_model.classes)
@@ -109,29 +113,33 @@ def evaluate(context: Context) -> None:
     """Compare DBA with its baselines, one Spark task a setting, run and method."""
     conf: AlignmentSettings = context.settings
     task = cast(ReutersInput, conf.input)
-    rows, vocabulary, classes = _documents(context)
-    jobs = [
-        (setting, run, method)
-        for setting, methods in SETTINGS.items()
-        for run in range(task.comparison.runs if setting == "paper" else 1)
-        for method in methods
-    ]
-    wanted = context.spark.createDataFrame(jobs, "setting string, run int, method string")
-    kernel = partial(_measure, vocabulary=vocabulary, classes=classes, task=task, conf=conf)
-    with context.progress.stage("compare"):
-        measured = splits.map_groups(
-            rows.crossJoin(F.broadcast(wanted)),
-            ["setting", "run", "method"],
-            kernel,
-            _MEASURED,
-            len(jobs),
-        ).collect()
+    documents = _documents(context)
+    measured: list[Row] = []
+    for kind, settings in SETTINGS.items():
+        rows, vocabulary = _pattern_rows(context, documents, kind)
+        jobs = [
+            (setting, run, method)
+            for setting, methods in settings.items()
+            for run in range(task.comparison.runs if setting == "paper" else 1)
+            for method in methods
+        ]
+        wanted = context.spark.createDataFrame(jobs, "setting string, run int, method string")
+        kernel = partial(
+            _measure, vocabulary=vocabulary, classes=documents.classes, task=task, conf=conf
+        )
+        with context.progress.stage(f"compare {', '.join(settings)}"):
+            measured += splits.map_groups(
+                rows.crossJoin(F.broadcast(wanted)),
+                ["setting", "run", "method"],
+                kernel,
+                _MEASURED,
+                len(jobs),
+            ).collect()
     metrics = average([row["metrics"] for row in measured])
     context.run.write_metrics(metrics)
-    figure = classification.accuracy_chart(metrics, classes, PAPER_METHODS)
+    figure = classification.accuracy_chart(metrics, documents.classes, PAPER_METHODS)
     context.tracker.log_figure(figure, "plots/hamming_accuracy.png")
-    table = plots.metrics_frame(metrics)
-    context.tracker.log_table(table, "tables/comparison.json")
+    context.tracker.log_table(plots.metrics_frame(metrics), "tables/comparison.json")
 
 
 def _measure(
@@ -144,37 +152,67 @@ def _measure(
 ) -> pa.RecordBatch:
     """Evaluate one method in one setting and run; the kernel of `evaluate`."""
     setting, run, method = key
+    # Whatever order the shuffle brought them in, the same documents are in the same run.
     (batch,) = rows.sort_by("pattern_id").combine_chunks().to_batches()
     patterns = read_patterns(batch, classes, len(vocabulary))
-    comparison = task.comparison
-    seed = conf.seed
     if setting == "paper":
-        corpus = paper_corpus(patterns, vocabulary, comparison.paper, seed)
-        split = classification.draw_splits(
-            len(corpus.offsets) - 1, comparison.runs, comparison.train_documents, seed
-        )[run]
-        metrics = classification.evaluate(
-            corpus, split, method, classes, comparison, conf.model, seed
-        )
-        metrics["input.paper_documents"] = float(len(corpus.offsets) - 1)
+        metrics = _measure_paper(patterns, vocabulary, run, method, classes, task, conf.seed)
     else:
         is_train = pc.equal(batch["split"], "train").to_numpy(zero_copy_only=False)
-        train = take(patterns, np.flatnonzero(is_train))[0]
-        test = take(patterns, np.flatnonzero(~is_train))[0]
-        measure = (
-            classification.evaluate_practitioner
-            if setting == "practitioner"
-            else classification.evaluate_paragraphs
-        )
-        metrics = measure(train, test, len(vocabulary), method, comparison, conf.model, seed)
+        metrics = _measure_parts(patterns, is_train, vocabulary, setting, method, task, conf)
     row = {"setting": setting, "run": run, "method": method, "metrics": list(metrics.items())}
     return pa.RecordBatch.from_pylist([row], schema=splits.schema_of(_MEASURED))
 
 
-def _documents(
-    context: Context, vocabulary: Sequence[str] = ()
-) -> tuple[DataFrame, list[str], list[str]]:
-    """Read the documents with a label in the largest classes, as pattern rows with ``split``."""
+def _measure_paper(
+    patterns: Patterns,
+    vocabulary: Sequence[str],
+    run: int,
+    method: str,
+    classes: Sequence[str],
+    task: ReutersInput,
+    seed: int,
+) -> dict[str, float]:
+    comparison = task.comparison
+    corpus = paper_corpus(patterns, vocabulary, comparison.paper, seed)
+    size = len(corpus.offsets) - 1
+    split = classification.draw_splits(size, comparison.runs, comparison.train_documents, seed)[run]
+    metrics = classification.evaluate(corpus, split, method, classes, comparison, task.paper, seed)
+    several = float((corpus.labels.sum(axis=1) > 1).mean())
+    instances = len(corpus.weights) / size
+    counts = {"documents": float(size), "several_labels": several, "instances": instances}
+    return {**metrics, **{f"input.paper.{name}": value for name, value in counts.items()}}
+
+
+def _measure_parts(
+    patterns: Patterns,
+    is_train: Flags,
+    vocabulary: Sequence[str],
+    setting: str,
+    method: str,
+    task: ReutersInput,
+    conf: AlignmentSettings,
+) -> dict[str, float]:
+    evaluate_setting, learner = classification.evaluate_practitioner, conf.model
+    if setting == "paragraphs":
+        evaluate_setting, learner = classification.evaluate_paragraphs, task.paragraphs
+        patterns = restrict(patterns, len(vocabulary), content_features(vocabulary))
+        patterns = patterns._replace(weights=np.ones_like(patterns.weights))
+    train, test = (take(patterns, np.flatnonzero(part))[0] for part in (is_train, ~is_train))
+    return evaluate_setting(
+        train, test, len(vocabulary), method, task.comparison, learner, conf.seed
+    )
+
+
+class Documents(NamedTuple):
+    """Documents with a label in the largest classes, and those classes, sorted."""
+
+    rows: DataFrame
+    classes: list[str]
+
+
+def _documents(context: Context) -> Documents:
+    """Read the documents of ModApte with a label in the largest classes."""
     conf: AlignmentSettings = context.settings
     task = cast(ReutersInput, conf.input)
     with context.progress.stage("read"):
@@ -182,7 +220,8 @@ def _documents(
         bad = read.quarantine.persist()
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
         reasons = quarantine.count_reasons(bad)
-        documents = read.records.where("split <> 'unused'").persist()
+        documents = read.records.persist()
+        quarantine.check_share(task.reuters.path, documents.count(), reasons, conf.quarantine)
         largest = (
             documents.where("split = 'train'")
             .select(F.explode("labels").alias("label"))
@@ -193,25 +232,45 @@ def _documents(
         )
         classes = sorted(row["label"] for row in largest.collect())
         if not classes:
-            raise DataError(
-                "DATA03", source=task.reuters.path, hint="no training document has a topic"
-            )
+            hint = "no training document has a topic"
+            raise DataError("DATA03", source=task.reuters.path, hint=hint)
         among = F.array_intersect("labels", F.array(*[F.lit(name) for name in classes]))
-        kept = documents.withColumn("labels", among).where(F.size("labels") > 0)
-        instances = splits.map_partitions(
-            kept.select("document_id", "title", "paragraphs"), instances_of, _INSTANCES
-        ).withColumn("weight", F.lit(1.0))
+        used = documents.where("split <> 'unused'").withColumn("labels", among)
+        kept = used.where(F.size("labels") > 0)
         counts = {row["split"]: row["count"] for row in kept.groupBy("split").count().collect()}
-    quarantine.check_share("the documents", documents.count(), reasons, conf.quarantine)
     context.run.write_metrics({"input": {**counts, "quarantined": sum(reasons.values())}})
+    return Documents(kept, classes)
+
+
+def _pattern_rows(
+    context: Context, documents: Documents, kind: str, vocabulary: Sequence[str] = ()
+) -> tuple[DataFrame, list[str]]:
+    """Give documents as pattern rows with ``split`` and ``labels``, and the vocabulary."""
+    conf: AlignmentSettings = context.settings
+    task = cast(ReutersInput, conf.input)
+    texts = documents.rows.select("document_id", "title", "paragraphs")
+    weight = F.when(F.col("place") == 0, task.title_weight).otherwise(1.0)
+    instances = splits.map_partitions(
+        texts, partial(instances_of, pairs=kind == "pairs"), _INSTANCES
+    ).withColumn("weight", weight)
     words = list(vocabulary) or build_vocabulary(instances, conf.vocabulary)
     rows = assemble(instances, words, conf.partitions, conf.max_instances, ["place"])
-    known = kept.select(F.col("document_id").alias("name"), "split", "labels")
-    return rows.join(known, "name"), words, classes
+    known = documents.rows.select(F.col("document_id").alias("name"), "split", "labels")
+    return rows.join(known, "name"), words
 
 
-def instances_of(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Cut documents into instances: the title first, then each paragraph."""
+def _tempered(context: Context, rows: DataFrame) -> DataFrame:
+    """Weight the occurrences as `evaluate` does."""
+    task = cast(ReutersInput, context.settings.input)
+    weight = task.comparison.token_weight
+    return rows.withColumn("feature_counts", F.transform("feature_counts", lambda x: x * weight))
+
+
+def instances_of(batch: pa.RecordBatch, pairs: bool) -> pa.RecordBatch:
+    """Cut documents into instances: the title first, then each paragraph.
+
+    Their tokens are words, or with ``pairs`` those of `documents.words_and_pairs`.
+    """
     sizes = pc.add(pc.list_value_length(batch["paragraphs"]), 1)
     ends = np.cumsum(sizes.to_numpy(zero_copy_only=False))
     starts = ends - sizes.to_numpy(zero_copy_only=False)
@@ -220,10 +279,11 @@ def instances_of(batch: pa.RecordBatch) -> pa.RecordBatch:
     # Of the titles and paragraphs, one after the other, the text of each instance.
     texts = pa.concat_arrays([batch["title"], batch["paragraphs"].flatten()])
     source = np.where(place == 0, row, batch.num_rows + np.arange(len(row)) - row - 1)
+    tokens = tokenize(texts.take(pa.array(source)))
     return pa.RecordBatch.from_pydict(
         {
             "pattern_id": batch["document_id"].take(pa.array(row)),
-            "tokens": tokenize(texts.take(pa.array(source))),
+            "tokens": words_and_pairs(tokens, place == 0) if pairs else tokens,
             "place": pa.array(place.astype(np.int32)),
         }
     )

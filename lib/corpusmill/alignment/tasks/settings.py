@@ -44,7 +44,14 @@ class ReutersInput(Settings):
     kind: Literal["reuters"]
     reuters: ReutersSettings
     classes: int = Field(10, ge=1, description="so many of the largest topics")
+    title_weight: float = Field(2.0, gt=0.0, description="what a title counts, in paragraphs")
     comparison: ClassificationSettings = ClassificationSettings()
+    paper: LearnerSettings = Field(
+        LearnerSettings(), description="DBA in the paper's setting of evaluate"
+    )
+    paragraphs: LearnerSettings = Field(
+        LearnerSettings(), description="DBA on the paragraphs of joined documents in evaluate"
+    )
 
 
 class AlignmentSettings(JobSettings):

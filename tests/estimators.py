@@ -75,7 +75,7 @@ class Spec:
 
 
 def quick_alignment(**params: Any) -> DirichletBernoulliAlignment:
-    return DirichletBernoulliAlignment(**{"maxIter": 3, "tol": 0.0, **params})
+    return DirichletBernoulliAlignment(**{"maxIter": 2, "tol": 0.0, **params})
 
 
 def alignment_rows(spark: SparkSession) -> DataFrame:

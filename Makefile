@@ -2,7 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-QUICK := not spark and not corpus and not cluster and not slow
+QUICK := not spark and not corpus and not cluster and not long and not slow
 SOURCES := $(shell find lib/corpusmill $(wildcard jobs conf) -type f -not -name '*.pyc')
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 

@@ -127,6 +127,7 @@ def test_the_wrapper_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> No
     assert done.stdout.splitlines() == kept
 
 
+@pytest.mark.long
 def test_a_failed_installation_shows_its_reason_and_leaves_no_stamp(tmp_path: Path) -> None:
     wanted = tmp_path / "none.txt"
     wanted.write_text("corpusmill-no-such-package==1\n")

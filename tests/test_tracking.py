@@ -24,6 +24,7 @@ from corpusmill.tracking import Tracker
 ROOT = Path(__file__).resolve().parents[1]
 # mlflow itself uses what pandas, pydantic and SQLAlchemy have deprecated.
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::DeprecationWarning:mlflow"),
     pytest.mark.filterwarnings("ignore::FutureWarning:mlflow"),
 ]

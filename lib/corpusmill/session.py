@@ -20,6 +20,9 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.python.worker.faulthandler.enabled": "true",
+    # A barrier stage that will never get its slots fails after 15 seconds instead of ten minutes.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "5s",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
 }
 # Spinning threads of BLAS and OpenMP on busy cores cost more than they give: one thread a task.
 WORKER_ENVIRONMENT = {

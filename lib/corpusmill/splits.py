@@ -137,7 +137,7 @@ def append_columns(
     -------
     DataFrame
         The columns of ``df``, those of ``schema`` (all nullable) and the string column
-        ``error``: null, or the exception's text where the new columns are null.
+        ``error``: null, or the exception's name and text where the new columns are null.
 
     Raises
     ------

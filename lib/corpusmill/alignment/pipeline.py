@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from corpusmill import storage
 from corpusmill.alignment.tasks import query_log, questions, reuters
 from corpusmill.alignment.tasks.settings import (
     AlignmentSettings,
     QueryLogInput,
     QuestionsInput,
 )
+from corpusmill.alignment.tasks.training import older_model
+from corpusmill.errors import StorageError
 from corpusmill.runner import Job
 
 if TYPE_CHECKING:
@@ -27,7 +30,21 @@ def _action(name: str) -> Callable[[Context], None]:
 
 
 def inputs(action: str, conf: AlignmentSettings) -> dict[str, str]:
-    """Name the paths that a task reads, by the key of the conf."""
+    """Name the paths that an action reads, corpora and models, by the key of the conf."""
+    paths = _corpora(action, conf)
+    if action == "train" and conf.warm_start is not None:
+        paths["warm_start"] = older_model(conf.warm_start)
+    if action == "predict" or (action == "evaluate" and conf.input.kind == "query_log"):
+        try:
+            paths["the output's model"] = storage.resolve(conf.output, "model")
+        except StorageError as error:
+            # An output that cannot be reached is told when the run opens there.
+            if error.code == "STORE02":
+                raise
+    return paths
+
+
+def _corpora(action: str, conf: AlignmentSettings) -> dict[str, str]:
     given = conf.input
     if isinstance(given, QueryLogInput):
         paths = {f"input.sources.{i}.path": each.path for i, each in enumerate(given.sources)}

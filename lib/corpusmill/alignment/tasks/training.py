@@ -36,7 +36,7 @@ def train_and_save(
     conf: AlignmentSettings = context.settings
     checkpoints = context.run.checkpoints(conf.checkpoint_every)
     resume = _resume(checkpoints, conf.model)
-    start = AlignmentModel.load(_older_model(conf.warm_start)) if conf.warm_start else None
+    start = AlignmentModel.load(older_model(conf.warm_start)) if conf.warm_start else None
     with context.progress.stage("train") as stage:
 
         def on_iteration(iteration: Iteration, parameters: Parameters) -> None:
@@ -65,7 +65,8 @@ def train_and_save(
     return model
 
 
-def _older_model(path: str) -> str:
+def older_model(path: str) -> str:
+    """Return the model folder of an output folder; a model folder is one already."""
     try:
         return storage.resolve(path, "model")
     except StorageError:

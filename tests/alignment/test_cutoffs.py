@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpusmill.alignment import cutoffs
-from corpusmill.alignment.kernels import Inference, infer
-from tests.alignment.generate import patterns_of
 
 QUICK = settings(max_examples=50, deadline=None)
 
@@ -61,12 +59,13 @@ def test_several_equally_good_edges_give_the_middle_one():
     assert np.log(chosen / (1 - chosen))[0] / 2.0 == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_class_that_no_pattern_has_is_never_predicted():
+@pytest.mark.parametrize("criterion", ["accuracy", "f1"])
+def test_a_class_that_no_pattern_has_is_never_predicted(criterion):
     mean = middle_of_bins(np.random.default_rng(1), 20, 1)
     mean[0] = 1.0
     sums = cutoffs.histogram(mean, np.zeros((20, 1), bool))
     for lam in (3.0, -3.0):
-        chosen = cutoffs.choose_cutoffs(sums, np.array([lam]), "accuracy")
+        chosen = cutoffs.choose_cutoffs(sums, np.array([lam]), criterion)
         assert not (sigmoid(lam * mean) >= chosen).any()
 
 

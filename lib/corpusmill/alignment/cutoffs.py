@@ -86,7 +86,7 @@ def choose_edges(sums: dict[str, Floats], criterion: Criterion) -> Floats:
     -------
     Floats, shape (C,)
         In [0, 1]; the middle one of the first run of equally good edges. 1, the edge past the
-        last bin, means that no pattern gets the class.
+        last bin, means that no pattern gets the class; so it is where none has it.
     """
     true_positives = _from_edge(sums["positives"])
     false_positives = _from_edge(sums["negatives"])
@@ -100,7 +100,7 @@ def choose_edges(sums: dict[str, Floats], criterion: Criterion) -> Floats:
     run = np.array(
         [np.argmin(np.append(row[at:], False)) for row, at in zip(best, first, strict=True)]
     )
-    return (first + (run - 1) // 2) / BINS
+    return np.where(positives[:, 0] > 0.0, (first + (run - 1) // 2) / BINS, 1.0)
 
 
 def _from_edge(counts: Floats) -> Floats:

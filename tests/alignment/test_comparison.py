@@ -12,9 +12,10 @@ from corpusmill.alignment.comparison import (
     Corpus,
     average,
     choose_features,
-    evaluate,
+    measure,
     random_splits,
     restrict,
+    score,
     take,
 )
 from corpusmill.alignment.settings import LearnerSettings
@@ -80,7 +81,7 @@ def test_every_method_learns_from_labels_of_patterns_alone(method: str) -> None:
     whole = Corpus(patterns, gold, 40)
     split = random_splits(120, 1, 0.25, seed=1)[0]
     settings = ComparisonSettings()
-    found = evaluate(whole, split, method, settings, LEARNER, seed=0)
+    found = measure(method, score(whole, split, method, settings, LEARNER, seed=0))
     names = {f"{method}.{name}" for name in METRICS}
     assert set(found) == names | {f"known_labels.{name}" for name in names}
     assert found[f"{method}.accuracy_at_1"] > 0.85
@@ -91,15 +92,15 @@ def test_every_method_learns_from_labels_of_patterns_alone(method: str) -> None:
     _, instances = take(patterns, split.train)
     spoiled = gold.copy()
     spoiled[instances] = 0
-    again = evaluate(whole._replace(gold=spoiled), split, method, settings, LEARNER, seed=0)
-    assert again == found
+    again = score(whole._replace(gold=spoiled), split, method, settings, LEARNER, seed=0)
+    assert measure(method, again) == found
 
 
 def test_unknown_method_is_refused() -> None:
     patterns, gold = corpus(0, patterns=9)
     split = random_splits(9, 1, 0.25, seed=1)[0]
     with pytest.raises(ValueError, match="known: dba, mnb_tf"):
-        evaluate(Corpus(patterns, gold, 40), split, "lda", ComparisonSettings(), LEARNER, 0)
+        score(Corpus(patterns, gold, 40), split, "lda", ComparisonSettings(), LEARNER, 0)
 
 
 def test_average_is_over_the_splits() -> None:

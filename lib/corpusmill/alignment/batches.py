@@ -12,7 +12,6 @@ from corpusmill.alignment.kernels import Posterior, segment_sizes
 from corpusmill.errors import DataError
 from corpusmill.types import AnyArray, Bags, Flags, Offsets, Patterns
 
-COLUMNS = ("instance_offsets", "instance_weights", "feature_ids", "feature_counts")
 ID_COLUMN = "pattern_id"
 LABELS_COLUMN = "labels"
 

@@ -475,7 +475,8 @@ def accuracy_chart(
     for number, name in enumerate(drawn):
         places = np.arange(len(keys)) + (number - (len(drawn) - 1) / 2) * width
         axes.bar(places, values[number], width, label=name)
-    axes.set_xticks(np.arange(len(keys)), [*classes, "overall"], rotation=30)
+    names = [*classes, "overall"]
+    axes.set_xticks(np.arange(len(keys)), names, rotation=30, parse_math=False)
     axes.set_ylabel("Hamming accuracy (%)")
     axes.set_ylim(max(0.0, np.floor(values.min(initial=100.0) / 10.0) * 10.0 - 5.0), 100.0)
     axes.legend(ncols=max(len(drawn), 1), loc="lower center", bbox_to_anchor=(0.5, 1.0))

@@ -4,7 +4,7 @@ The protocol. Patterns are drawn into splits, three quarters to train. Training 
 sets of patterns, never the class of an instance. Features are chosen on the training part.
 Every metric is computed twice over the test part's instances: with the label sets of the test
 patterns unknown, and known, which rules every other class out (and, for DBA, takes part in the
-inference). One call of `evaluate` is one method on one split, independent of all others.
+inference). One call of `score` is one method on one split, independent of all others.
 """
 
 from __future__ import annotations
@@ -191,18 +191,6 @@ def score(
         known = unknown
     allowed = test.labels[owners(test.offsets)]
     return Scores(unknown, np.where(allowed, known, -np.inf), corpus.gold[instances])
-
-
-def evaluate(
-    corpus: Corpus,
-    split: Split,
-    method: str,
-    comparison: ComparisonSettings,
-    learner: LearnerSettings,
-    seed: int,
-) -> dict[str, float]:
-    """Train one method on one split and measure it: `score`, then `measure`."""
-    return measure(method, score(corpus, split, method, comparison, learner, seed))
 
 
 def measure(method: str, scores: Scores) -> dict[str, float]:

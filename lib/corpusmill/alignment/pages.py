@@ -66,7 +66,7 @@ def _row(row: dict[Any, Any]) -> str:
     return f"<tr><td>{query}{entity}</td>{count}<td>{classes}</td><td>{words}</td></tr>"
 
 
-def _pairs(names: Sequence[str], numbers: Sequence[str], form: str) -> str:
+def _pairs(names: Sequence[str], numbers: Sequence[float], form: str) -> str:
     return ", ".join(
         f'{escape(name)} <span class="evidence">{number:{form}}</span>'
         for name, number in zip(names, numbers, strict=True)

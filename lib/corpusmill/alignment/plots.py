@@ -38,7 +38,8 @@ def parameters_figure(model: AlignmentModel) -> Figure:
     figure = Figure(figsize=(9, max(3.0, 0.28 * len(names) + 1.2)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     left.barh(place, model.parameters.alpha)
-    left.set(xlabel="a (Dirichlet prior)", yticks=place, yticklabels=names)
+    left.set_xlabel("a (Dirichlet prior)")
+    left.set_yticks(place, names, parse_math=False)  # a dollar in a class's name is a dollar
     left.invert_yaxis()
     right.barh(place, model.parameters.lam, color="tab:orange")
     right.set(xlabel="lambda (utility of the class)")
@@ -146,8 +147,8 @@ def confusion_figure(counts: Floats, classes: Sequence[str]) -> Figure:
     axes = figure.subplots()
     image = axes.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
     place = np.arange(len(classes))
-    axes.set_xticks(place, classes, rotation=90)
-    axes.set_yticks(place, classes)
+    axes.set_xticks(place, classes, rotation=90, parse_math=False)
+    axes.set_yticks(place, classes, parse_math=False)
     axes.set(xlabel="predicted", ylabel="true")
     for row, column in zip(*np.nonzero(shares >= 0.1), strict=True):
         color = "white" if shares[row, column] > 0.5 else "black"

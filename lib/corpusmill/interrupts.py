@@ -74,6 +74,8 @@ def _end(spark: SparkSession, owned: bool) -> None:
     with suppress(Exception):
         if owned:
             spark.sparkContext.setLogLevel("OFF")
+    with suppress(Exception):
+        if owned:
             spark.stop()
         else:
             spark.interruptAll()

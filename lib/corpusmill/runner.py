@@ -220,7 +220,7 @@ def _session(
         interrupts.watch(spark, owned=False)
         yield spark
         return
-    # pyspark is slow to import, and a bad conf should be told at once.
+    # Not at the top: help, version and an unknown capability are told without waiting for pyspark.
     from corpusmill import session  # noqa: PLC0415
 
     with progress.stage("start Spark"):

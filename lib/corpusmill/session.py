@@ -99,10 +99,10 @@ def _kernel_cache(master: str) -> dict[str, str]:
     name in /tmp. ``NUMBA_CACHE_DIR`` counts for modules in files, ``XDG_CACHE_HOME`` for modules
     in a zip.
     """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corpusmill"
     try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "corpusmill"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # a user without a home, as containers have
         folder = Path(tempfile.mkdtemp(prefix="corpusmill-"))
     os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
     if master.partition("[")[0] == "local":

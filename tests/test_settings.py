@@ -113,6 +113,23 @@ def test_settings_do_not_change(conf: Path):
 
 
 MISTAKES = {
+    "item that is no section": (
+        "sources: [5]\n",
+        "CONF04: sources.0 = 5: expected keys: header, kind, path",
+    ),
+    "no number": (
+        "model: {tolerance: .nan}\n",
+        "CONF04: model.tolerance = nan: Input should be a finite number",
+    ),
+    "infinity": (
+        "model: {tolerance: 1e400}\n",
+        "CONF04: model.tolerance = inf: Input should be a finite number",
+    ),
+    "huge number": (
+        "model: {max_iter: 2147483648}\n",
+        "CONF04: model.max_iter = 2147483648: Input should be at most 2147483647",
+    ),
+    "name that leaves the folder": ("run_id: ..\n", "CONF04: run_id = '..': "),
     "wrong key": ("sede: 1\n", "CONF03: unknown key 'sede'; allowed here: either, model, name, "),
     "nested key": (
         "model: {iterations: 3}\n",
@@ -214,6 +231,11 @@ def test_junk_is_told(content: bytes, conf: Path):
 def test_no_conf_file(path: str):
     with pytest.raises(UsageError, match=r"^CONF01: no such conf file: "):
         load(path, [], Probe)
+
+
+@pytest.mark.parametrize("output", ["''", "' '"])
+def test_blank_output_is_not_the_working_folder(output: str, conf: Path):
+    assert refused(conf, "", f"output={output}").startswith("CONF04: output = ")
 
 
 def test_missing_key(conf: Path):

@@ -15,25 +15,35 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 
 from corpusmill.errors import UsageError
 
 MAX_CONF_BYTES = 1 << 20
+MAX_WHOLE = 2**31 - 1
+"""The largest whole number in a conf: what Spark and numpy take everywhere."""
 DEFAULT_DATA = "../shared/data"
 
 
 class Settings(BaseModel):
-    """Base of all settings: immutable, strict about types, unknown keys refused."""
+    """Base of all settings: immutable, strict about types, unknown keys and NaN refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @field_validator("*")
+    @classmethod
+    def _refuse_huge(cls, value: Any) -> Any:
+        if isinstance(value, int) and value > MAX_WHOLE:
+            raise PydanticCustomError("huge", f"Input should be at most {MAX_WHOLE}")
+        return value
 
 
 class SparkSettings(Settings):
     """How the job meets Spark when it is not submitted with settings of its own."""
 
     master: str = Field("local[*]", description="used unless spark-submit names a master")
-    shuffle_partitions: int = Field(8, ge=1)
+    shuffle_partitions: int = Field(8, ge=1, le=100_000)
     conf: dict[str, str] = Field(default_factory=dict, description="further Spark properties")
 
 
@@ -61,9 +71,9 @@ class JobSettings(Settings):
     """
 
     name: str
-    output: str = Field(description="folder or URI under which runs are committed")
+    output: str = Field(pattern=r"\S", description="folder or URI under which runs are committed")
     seed: int = Field(13, ge=0)
-    run_id: str = Field("auto", pattern=r"^[A-Za-z0-9._-]+$")
+    run_id: str = Field("auto", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     restart: bool = False
     spark: SparkSettings = SparkSettings()
     tracking: TrackingSettings = TrackingSettings()
@@ -208,7 +218,7 @@ def _explain(error: ValidationError, kind: type[BaseModel]) -> UsageError:
     first = error.errors()[0]
     fields, location = _find(first["loc"], kind)
     key = ".".join(str(part) for part in location)
-    allowed = ", ".join(sorted(fields.model_fields)) if fields else "see CONTRIBUTING.md"
+    allowed = ", ".join(sorted(fields.model_fields)) if fields else "nothing"
     if first["type"] == "extra_forbidden":
         return UsageError("CONF03", key=key, allowed=allowed)
     if first["type"] == "missing":
@@ -223,7 +233,10 @@ def _explain(error: ValidationError, kind: type[BaseModel]) -> UsageError:
         problem = f"allowed: {context['expected_tags']}"
         return UsageError("CONF04", key=key, value=_shown(repr(context["tag"])), problem=problem)
     if first["type"] in ("model_type", "model_attributes_type"):
-        part = _settings_of(fields.model_fields[str(location[-1])].annotation) if fields else None
+        last = location[-1]
+        part = fields  # of the items, where the key is a place in a list
+        if fields and isinstance(last, str):
+            part = _settings_of(fields.model_fields[last].annotation)
         problem = f"expected keys: {', '.join(sorted(part.model_fields))}" if part else problem
     return UsageError("CONF04", key=key, value=_shown(repr(first["input"])), problem=problem)
 

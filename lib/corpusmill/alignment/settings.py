@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainSerializer
+from pydantic import AllowInfNan, BeforeValidator, Field, PlainSerializer
 
 from corpusmill.settings import Settings
 
@@ -19,7 +19,10 @@ def _to_word(value: float) -> float | str:
 
 
 Unbounded = Annotated[
-    float, BeforeValidator(_from_word), PlainSerializer(_to_word, when_used="json")
+    float,
+    AllowInfNan(True),
+    BeforeValidator(_from_word),
+    PlainSerializer(_to_word, when_used="json"),
 ]
 """A float that may be infinite, which JSON writes as the word inf."""
 

@@ -60,7 +60,7 @@ class AlignmentSettings(JobSettings):
     input: Annotated[QueryLogInput | QuestionsInput | ReutersInput, Field(discriminator="kind")]
     model: LearnerSettings = LearnerSettings()
     vocabulary: VocabularySettings = VocabularySettings()
-    partitions: int = Field(4, ge=1, description="splits of the patterns")
+    partitions: int = Field(4, ge=1, le=100_000, description="splits of the patterns")
     max_instances: int = Field(
         50_000, ge=1, description="a pattern of more is cut into several rows"
     )

@@ -286,8 +286,8 @@ def barrier_map(
     UsageError
         There are fewer slots than tasks. Where the slots cannot be told beforehand (a cluster
         that gives no fixed number), Spark itself looks every
-        ``spark.scheduler.barrier.maxConcurrentTasksCheck.interval`` (15 s), up to
-        ``...maxFailures`` (40) times, before it fails the job.
+        ``spark.scheduler.barrier.maxConcurrentTasksCheck.interval`` (here 5 s), up to
+        ``...maxFailures`` (here 3) times, before it fails the job.
     """
     slots, master = _slots(df.sparkSession)
     if slots is not None and tasks > slots:

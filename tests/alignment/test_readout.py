@@ -49,6 +49,41 @@ def test_no_step_lowers_the_penalised_likelihood():
     assert values[-1] > values[0] + 1.0
 
 
+def test_gradient_and_hessian_are_those_of_the_penalised_likelihood():
+    mean, labels = draw(9, count=40)
+    at = np.random.default_rng(1).normal(size=(3, 4))
+    sums = subject.step_sums(mean, labels, subject.ReadOut(at))
+    h = 1e-5
+    for c in range(3):
+        for j in range(4):
+            up, down = at.copy(), at.copy()
+            up[c, j] += h
+            down[c, j] -= h
+            above, below = (
+                subject.step_sums(mean, labels, subject.ReadOut(near)) for near in (up, down)
+            )
+            slope = (above["log_likelihood"] - below["log_likelihood"]).sum() / (2 * h)
+            assert slope == pytest.approx(sums["gradient"][c, j], abs=1e-6)
+            bend = (above["gradient"][c] - below["gradient"][c]) / (2 * h)
+            np.testing.assert_allclose(bend, -sums["hessian"][c, j], atol=1e-6)
+
+
+def test_few_passes_are_enough():
+    mean, labels = draw(10)
+    passes = []
+
+    def counted(at):
+        passes.append(at)
+        return subject.step_sums(mean, labels, at)
+
+    found = subject.fit(counted, 3, precision=0.1)
+    assert len(passes) < 20
+    slow = subject.ReadOut(np.zeros((3, 4)))
+    for _ in range(3_000):
+        slow = subject.step(subject.step_sums(mean, labels, slow), precision=0.1)
+    np.testing.assert_allclose(found.probabilities(mean), slow.probabilities(mean), atol=1e-3)
+
+
 def test_sums_of_parts_add_up():
     mean, labels = draw(6)
     at = subject.ReadOut(np.random.default_rng(0).normal(size=(3, 4)))

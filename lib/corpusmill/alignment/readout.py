@@ -10,8 +10,8 @@ Here
 as in supervised LDA, one response a class. W and b are fitted on phibar of patterns that the
 model has not seen; the paper's form is W = diag(lambda), b = 0.
 
-A step maximises the Jaakkola-Jordan lower bound of the penalised log-likelihood, so it never
-lowers it, and needs sums of a fixed size only.
+A step is Newton's and needs sums of a fixed size only. Where it overshoots, it is replaced by the
+maximum of the Jaakkola-Jordan lower bound, which never lowers the penalised log-likelihood.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def step_sums(mean: Floats, labels: Flags, readout: ReadOut) -> Sums:
     dict of str to Floats
         With x = (phibar, 1) and varsigma(xi) = tanh(xi / 2) / (4 xi): ``linear`` (C, C + 1),
         sum (y_c - 1/2) x; ``quadratic`` (C, C + 1, C + 1), sum 2 varsigma(w_c . x) x x^T;
-        ``log_likelihood`` (C,).
+        ``gradient`` (C, C + 1), sum (y_c - p_c) x; ``hessian`` (C, C + 1, C + 1),
+        sum p_c (1 - p_c) x x^T; ``log_likelihood`` (C,).
 
     Notes
     -----
@@ -78,11 +79,18 @@ def step_sums(mean: Floats, labels: Flags, readout: ReadOut) -> Sums:
     safe = np.where(np.abs(xi) < 1e-6, 1.0, xi)
     curvature = np.where(np.abs(xi) < 1e-6, 0.25, np.tanh(0.5 * safe) / (2.0 * safe))
     signs = labels - 0.5
+    p = readout.probabilities(mean)
     return {
         "linear": signs.T @ inputs,
-        "quadratic": np.stack([(inputs * column[:, None]).T @ inputs for column in curvature.T]),
+        "quadratic": _weighted_squares(inputs, curvature),
+        "gradient": (labels - p).T @ inputs,
+        "hessian": _weighted_squares(inputs, p * (1.0 - p)),
         "log_likelihood": -np.logaddexp(0.0, -2.0 * signs * xi).sum(axis=0),
     }
+
+
+def _weighted_squares(inputs: Floats, weights: Floats) -> Floats:
+    return np.stack([(inputs * column[:, None]).T @ inputs for column in weights.T])
 
 
 def step(sums: Sums, precision: float) -> ReadOut:
@@ -95,18 +103,38 @@ def step(sums: Sums, precision: float) -> ReadOut:
     precision : float
         Positive.
     """
-    size = sums["linear"].shape[1]
-    # Ever so little on the intercept, for a class that all patterns have, or none.
-    penalty = np.diag(np.append(np.full(size - 1, precision), 1e-6))
+    penalty = _penalty(sums, precision)
     solved = np.linalg.solve(sums["quadratic"] + penalty, sums["linear"][:, :, None])
     return ReadOut(solved[:, :, 0].astype(np.float64))
+
+
+def newton_step(sums: Sums, readout: ReadOut, precision: float) -> ReadOut:
+    """Step to the maximum of the penalised log-likelihood's second-order expansion.
+
+    Parameters
+    ----------
+    sums : dict
+        From `step_sums` at `readout`.
+    readout : ReadOut
+    precision : float
+    """
+    penalty = _penalty(sums, precision)
+    gradient = sums["gradient"] - readout.weights @ penalty
+    solved = np.linalg.solve(sums["hessian"] + penalty, gradient[:, :, None])
+    return ReadOut(readout.weights + solved[:, :, 0])
+
+
+def _penalty(sums: Sums, precision: float) -> Floats:
+    size = sums["linear"].shape[1]
+    # Ever so little on the intercept, for a class that all patterns have, or none.
+    return np.diag(np.append(np.full(size - 1, precision), 1e-6))
 
 
 def fit(
     sum_patterns: Callable[[ReadOut], Sums],
     classes: int,
     precision: float,
-    max_iter: int = 200,
+    max_iter: int = 100,
     tol: float = 1e-7,
 ) -> ReadOut:
     """Fit W and b.
@@ -128,14 +156,23 @@ def fit(
     -------
     ReadOut
     """
-    readout = ReadOut(np.zeros((classes, classes + 1)))
-    before = -np.inf
+    best = ReadOut(np.zeros((classes, classes + 1)))
+    sums = sum_patterns(best)
+    value = _objective(sums, best, precision)
     for _ in range(max_iter):
-        sums = sum_patterns(readout)
-        penalty = 0.5 * precision * float((readout.weights[:, :-1] ** 2).sum())
-        value = float(sums["log_likelihood"].sum()) - penalty
-        if value - before <= tol * abs(value):
+        proposal = newton_step(sums, best, precision)
+        proposed = sum_patterns(proposal)
+        gain = _objective(proposed, proposal, precision) - value
+        if gain < 0.0:
+            proposal = step(sums, precision)
+            proposed = sum_patterns(proposal)
+            gain = _objective(proposed, proposal, precision) - value
+        if gain <= tol * abs(value):
             break
-        before = value
-        readout = step(sums, precision)
-    return readout
+        best, sums, value = proposal, proposed, value + gain
+    return best
+
+
+def _objective(sums: Sums, readout: ReadOut, precision: float) -> float:
+    squares = float((readout.weights**2 @ np.diag(_penalty(sums, precision))).sum())
+    return float(sums["log_likelihood"].sum()) - 0.5 * squares

@@ -15,6 +15,7 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from corpusmill import models, storage, tracking
 from corpusmill.errors import CorpusmillError, ModelError, UsageError
@@ -104,6 +105,35 @@ def test_run_is_kept_whole(settings: TrackingSettings, tmp_path: Path):
     (used,) = run.inputs.dataset_inputs
     assert (used.dataset.name, used.dataset.digest) == ("corpus.path", "f" * 36)
     assert "hdfs://nn/log.tsv" in used.dataset.source
+
+
+def test_secrets_do_not_reach_the_store(settings: TrackingSettings):
+    conf: dict[str, Any] = {
+        "output": "s3a://me:hidden@bucket/out",
+        "spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": "hidden", "spark.task.cpus": "1"}},
+        "sources": [{"path": "hdfs://host/log", "token_weight": 0.5}],
+    }
+    with Tracker(settings, "job", {"corpusmill.output": conf["output"]}) as tracker:
+        tracker.log_params(conf)
+        tracker.log_conf(conf)
+    run = finished(tracker)
+    kept = artifact(tracker, "conf.yaml").read_text()
+    assert "hidden" not in f"{run.data.params} {run.data.tags} {kept}"
+    assert yaml.safe_load(kept) == {
+        "output": "s3a://(redacted)@bucket/out",
+        "spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": "(redacted)", "spark.task.cpus": "1"}},
+        "sources": [{"path": "hdfs://host/log", "token_weight": 0.5}],
+    }
+
+
+def test_password_of_the_store_is_not_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with (
+        pytest.raises(UsageError, match=r"^CONF06: .*http://\(redacted\)@127\.0\.0\.1:1") as caught,
+        Tracker(TrackingSettings(uri="http://me:hidden@127.0.0.1:1"), "job"),
+    ):
+        pass
+    assert "hidden" not in str(caught.value)
 
 
 def test_parent_and_children_keep_their_own_metrics(settings: TrackingSettings):

@@ -41,6 +41,10 @@ ENVIRONMENT = {
 }
 QUIET = ("mlflow", "alembic", "sqlalchemy")
 MAX_PARAM_CHARS = 500
+# As Spark's own spark.redaction.regex, and the user:password of a URI.
+SECRET_KEY = re.compile(r"(?i)secret|password|token|access[.]?key")
+SECRET_IN_URI = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*(?=@)")
+REDACTED = "(redacted)"
 # What a served model imports; each is pinned to the version that logged it.
 SERVED_WITH = ("mlflow", "numba", "numpy", "pandas", "pyarrow", "pydantic", "PyYAML", "scipy")
 
@@ -66,7 +70,7 @@ class Tracker:
     ) -> None:
         self.settings = settings
         self.name = name
-        self.tags = dict(tags or {})
+        self.tags = without_secrets(tags or {})
         self.run_id: str | None = None
         self._mlflow: Any = None
 
@@ -85,7 +89,7 @@ class Tracker:
                 log_system_metrics=False,
             )
         except Exception as error:
-            path, problem = self.settings.uri, _first_line(error)
+            path, problem = without_secrets(self.settings.uri), _first_line(error)
             raise UsageError("CONF06", key="tracking.uri", path=path, problem=problem) from error
         self.run_id = run.info.run_id
         return self
@@ -112,10 +116,10 @@ class Tracker:
         return Tracker(self.settings, name)
 
     def log_params(self, params: Mapping[str, Any]) -> None:
-        """Log nested parameters under dotted names, long values cut."""
+        """Log nested parameters under dotted names, long values cut, secrets left out."""
         with self._logging() as mlflow:
             if mlflow is not None:
-                mlflow.log_params(dict(_flat(params)), run_id=self.run_id)
+                mlflow.log_params(dict(_flat(without_secrets(params))), run_id=self.run_id)
 
     def log_metrics(self, metrics: Mapping[str, float | None], step: int | None = None) -> None:
         """Log numbers by name; None is left out. ``step`` is the iteration."""
@@ -143,10 +147,11 @@ class Tracker:
                 mlflow.MlflowClient().log_text(self.run_id, text, path)
 
     def log_conf(self, conf: Mapping[str, Any]) -> None:
-        """Log the resolved conf as ``conf.yaml``, which can be run again."""
+        """Log the resolved conf, less its secrets, as ``conf.yaml``, which can be run again."""
         with self._logging() as mlflow:
             if mlflow is not None:
-                text = yaml.safe_dump(dict(conf), sort_keys=False, allow_unicode=True)
+                shown = without_secrets(conf)
+                text = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
                 mlflow.MlflowClient().log_text(self.run_id, text, "conf.yaml")
 
     def log_input(self, name: str, digest: str, source: str) -> None:
@@ -163,7 +168,7 @@ class Tracker:
         """
         with self._logging() as mlflow:
             if mlflow is not None:
-                _log_input(mlflow, self.run_id, name, digest[:36], source)
+                _log_input(mlflow, self.run_id, name, digest[:36], without_secrets(source))
 
     def log_model(self, folder: str, kind: str, input_example: pd.DataFrame) -> str | None:
         """Log a saved model as a pyfunc from code, without pickle.
@@ -220,7 +225,8 @@ class Tracker:
             raise self._error(error) from error
 
     def _error(self, error: BaseException) -> CorpusmillError:
-        return CorpusmillError("TRACK01", uri=self.settings.uri, problem=_first_line(error))
+        uri = without_secrets(self.settings.uri)
+        return CorpusmillError("TRACK01", uri=uri, problem=_first_line(error))
 
 
 def _import_mlflow() -> Any:
@@ -258,6 +264,20 @@ def _log_input(mlflow: Any, run_id: str | None, name: str, digest: str, source: 
     mlflow.MlflowClient().log_inputs(run_id, [DatasetInput(dataset, tags)])
 
 
+def without_secrets(value: Any, name: str = "") -> Any:
+    """Return a conf, or a part of it under its name, with ``(redacted)`` for what is secret.
+
+    Texts under a key that Spark redacts too, and user and password in a URI.
+    """
+    if isinstance(value, Mapping):
+        return {key: without_secrets(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(item, name) for item in value]
+    if not isinstance(value, str):
+        return value
+    return REDACTED if SECRET_KEY.search(name) else SECRET_IN_URI.sub(REDACTED, value)
+
+
 def _flat(params: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in params.items():
         if isinstance(value, Mapping):
@@ -274,7 +294,7 @@ def _metric_name(name: str) -> str:
 
 def _first_line(error: BaseException) -> str:
     text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:300]
+    return SECRET_IN_URI.sub(REDACTED, text.splitlines()[0])[:300]
 
 
 def _copy_tree(source: Traversable, target: Path) -> Path:

@@ -18,6 +18,13 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
+def cpu_seconds(work: Callable[[], Any]) -> float:
+    """Return the processor time of one call, all threads together: a busy machine adds little."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
 def medians(works: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
     """Run the contestants in turn, so that load falls on all alike, and take their medians.
 

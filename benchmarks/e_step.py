@@ -14,6 +14,8 @@ classes outside a document's labels forbidden, which is what Labeled LDA does.
   against our ``fit_patterns`` on cached rows, both at local[2] with as many partitions. An
   iteration is the difference of two fits with few and many iterations over their number, so
   that neither's set-up counts.
+
+The first two are measured in processor time of the one process, the last in wall time.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from pyspark.sql import DataFrame, SparkSession
 from scipy.special import psi
 
 from benchmarks._corpus import DOCUMENTS, Corpus, first, load, pattern_table
-from benchmarks._measure import medians, per_iteration, seconds
+from benchmarks._measure import cpu_seconds, medians, per_iteration
 from corpusmill import session
 from corpusmill.alignment.estimator import fit_patterns
 from corpusmill.alignment.kernels import Inference, infer
@@ -149,7 +151,7 @@ def iteration(
     def work() -> None:
         m_step(e_step_sums(patterns, parameters, inference(settings)), parameters, settings)
 
-    return lambda: seconds(work)
+    return lambda: cpu_seconds(work)
 
 
 def tomotopy_iteration(corpus: Corpus) -> Callable[[], float]:
@@ -169,7 +171,7 @@ def tomotopy_iteration(corpus: Corpus) -> Callable[[], float]:
     work()
     if model.k != len(corpus.classes):
         raise SystemExit(f"tomotopy has {model.k} topics, not {len(corpus.classes)}")
-    return lambda: seconds(work) / GIBBS
+    return lambda: cpu_seconds(work) / GIBBS
 
 
 def document_vectors(spark: SparkSession, corpus: Corpus) -> DataFrame:
@@ -239,8 +241,8 @@ def run_reference(corpus: Corpus, sample: int, repeats: int) -> None:
         infer(part, loglik, *parameters[:2], how)
 
     works = {
-        "plain Python": lambda: seconds(lambda: reference(part, parameters, how)),
-        "corpusmill": lambda: seconds(ours),
+        "plain Python": lambda: cpu_seconds(lambda: reference(part, parameters, how)),
+        "corpusmill": lambda: cpu_seconds(ours),
     }
     times = medians(works, repeats)
     patterns, instances = len(part.labels), len(part.weights)

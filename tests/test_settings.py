@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from corpusmill.errors import UsageError
 from corpusmill.settings import DEFAULT_DATA, JobSettings, Settings, load
@@ -181,6 +181,7 @@ MISTAKES = {
     "NUL": ("names: ['\0']\n", "is not valid YAML: "),
     "alias": ("model: &m {max_iter: 1}\noptional: *m\n", "aliases (&, *) are not allowed"),
     "merge": ("model: {<<: {max_iter: 1}}\n", "merges (<<) are not allowed"),
+    "half a character": ('names: ["\\ud800"]\n', "holds half a character"),
     "union": ("either: {nothing: 1}\n", "CONF03: unknown key 'either.nothing'; "),
 }
 
@@ -236,6 +237,22 @@ def test_no_conf_file(path: str):
 @pytest.mark.parametrize("output", ["''", "' '"])
 def test_blank_output_is_not_the_working_folder(output: str, conf: Path):
     assert refused(conf, "", f"output={output}").startswith("CONF04: output = ")
+
+
+def test_settings_that_exclude_each_other(conf: Path):
+    class Both(Settings):
+        a: int = 0
+        b: int = 0
+
+        @model_validator(mode="after")
+        def _one(self) -> Self:
+            if self.a and self.b:
+                raise ValueError("a or b, not both")
+            return self
+
+    conf.write_text("a: 1\nb: 1\n")
+    with pytest.raises(UsageError, match=r"^CONF11: .*go together: a or b, not both$"):
+        load(str(conf), [], Both)
 
 
 def test_missing_key(conf: Path):

@@ -72,6 +72,7 @@ MESSAGES: dict[str, str] = {
     "${{CORPUSMILL_SAMPLES}} are replaced",
     "CONF09": "unknown action {action!r}; allowed: {allowed}",
     "CONF10": "{problem}; usage: {usage}",
+    "CONF11": "the settings do not go together: {problem}",
     # Data
     "DATA01": "{source}: {problem}",
     "DATA02": "{bad} of {total} records ({share:.1%}) of {source} went to quarantine, "

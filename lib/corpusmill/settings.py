@@ -202,6 +202,8 @@ def _expand(value: Any, path: str) -> Any:
         return [_expand(item, path) for item in value]
     if not isinstance(value, str):
         return value
+    if not value.isascii() and re.search("[\ud800-\udfff]", value):
+        raise UsageError("CONF02", path=path, problem=f"{value!r} holds half a character")
 
     def substitute(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -216,6 +218,9 @@ def _expand(value: Any, path: str) -> Any:
 
 def _explain(error: ValidationError, kind: type[BaseModel]) -> UsageError:
     first = error.errors()[0]
+    problem = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:
+        return UsageError("CONF11", problem=problem)
     fields, location = _find(first["loc"], kind)
     key = ".".join(str(part) for part in location)
     allowed = ", ".join(sorted(fields.model_fields)) if fields else "nothing"
@@ -223,7 +228,6 @@ def _explain(error: ValidationError, kind: type[BaseModel]) -> UsageError:
         return UsageError("CONF03", key=key, allowed=allowed)
     if first["type"] == "missing":
         return UsageError("CONF05", key=key, problem=f"allowed here: {allowed}")
-    problem = first["msg"]
     context = first.get("ctx", {})
     if first["type"] == "union_tag_not_found":
         key = f"{key}.{str(context['discriminator']).strip(chr(39))}"

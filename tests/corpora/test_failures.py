@@ -26,6 +26,12 @@ def test_java_heap():
     assert "SPARK01" in str(explain_spark_failure(error))
 
 
+def test_counts_that_overflow():
+    error = RuntimeError("[ARITHMETIC_OVERFLOW] long overflow. Use 'try_add' ... SQLSTATE: 22003")
+    found = str(explain_spark_failure(error))
+    assert found.startswith("DATA01: the counts: they add up to more than 64 bits hold")
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

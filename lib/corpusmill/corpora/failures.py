@@ -50,7 +50,15 @@ def explain_spark_failure(error: BaseException) -> CorpusmillError | None:
     if isinstance(error, CorpusmillError):
         return error
     text = str(error)
-    for explain in (_header, _damaged_file, _missing_path, _missing_column, _memory, _ours):
+    for explain in (
+        _header,
+        _damaged_file,
+        _missing_path,
+        _missing_column,
+        _overflow,
+        _memory,
+        _ours,
+    ):
         found = explain(text)
         if found is not None:
             return found
@@ -113,6 +121,13 @@ def _missing_column(text: str) -> CorpusmillError | None:
     there = re.search(r"one of the following\? \[(.*?)\]", text)
     expected = f"one of {there.group(1)}" if there else "a column of the input"
     return SchemaError("DATA04", column=match.group(1), found="missing", expected=expected)
+
+
+def _overflow(text: str) -> CorpusmillError | None:
+    if "[ARITHMETIC_OVERFLOW]" not in text:
+        return None
+    problem = "they add up to more than 64 bits hold; write them in thousands"
+    return DataError("DATA01", source="the counts", problem=problem)
 
 
 def _memory(text: str) -> CorpusmillError | None:

@@ -111,6 +111,14 @@ def test_a_heavy_pattern_is_cut_into_even_parts(spark):
     assert sum(sizes.values()) == 600
 
 
+def test_a_name_like_that_of_a_part_is_another_pattern(spark):
+    names = ("e", "e#0")
+    rows = [(name, [f"t{n}"], 1.0, f"{name} {n}", None) for name in names for n in range(9)]
+    got = assemble(frame(spark, rows), WORDS, 2, 8, ["query"]).collect()
+    found = sorted((row.name, query) for row in got for query in row.query)
+    assert found == sorted((name, query) for name, _, _, query, _ in rows)
+
+
 def test_order_is_repeatable_whatever_the_partitions(spark):
     rows = instances_of(2)
     texts = []

@@ -116,14 +116,15 @@ def assemble(
     fields = [named.schema[name] for name in kept]
     numbered = splits.map_partitions(named, number, T.StructType([*fields, *_FEATURES]))
     item = F.struct(*carried, "feature_ids", "feature_counts", "weight")
-    grouped = numbered.groupBy("pattern_id").agg(
-        F.first("name").alias("name"), F.sort_array(F.collect_list(item)).alias("items")
+    # By the name too: "e#1" may be a part of "e" and the name of another pattern.
+    grouped = numbered.groupBy("pattern_id", "name").agg(
+        F.sort_array(F.collect_list(item)).alias("items")
     )
     lists = [T.StructField(name, T.ArrayType(named.schema[name].dataType)) for name in carried]
     rows = splits.map_partitions(
         grouped, partial(_flatten, carried=tuple(carried)), T.StructType([*_PATTERN, *lists])
     )
-    return rows.repartition(partitions, "pattern_id").sortWithinPartitions("pattern_id")
+    return rows.repartition(partitions, "pattern_id").sortWithinPartitions("pattern_id", "name")
 
 
 _FEATURES = [T.StructField("feature_ids", INTS), T.StructField("feature_counts", DOUBLES)]

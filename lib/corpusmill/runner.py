@@ -156,15 +156,15 @@ def _run(job: Job, argv: list[str], spark: SparkSession | None, interrupts: Inte
             progress.say(f"{where} is already finished; restart=true computes it again")
             return
         tags = {"corpusmill.output": str(run.output), "corpusmill.run_id": run.run_id}
-        with Tracker(conf.tracking, f"{job.name} {action}", tags) as tracker:
+        with Tracker(conf.tracking, f"{conf.name} {action}", tags) as tracker:
             tracker.log_params({"action": action, **resolved})
             tracker.log_conf(resolved)
             for key, digest in inputs.items():
                 tracker.log_input(key, digest, paths[key])
             with _session(job, conf, spark, interrupts, progress) as session:
                 job.actions[action](Context(session, conf, run, tracker, progress))
+                tracker.log_metrics(run.metrics)
                 run.commit()
-            tracker.log_metrics(run.metrics)
         progress.say(f"{where} is finished")
     finally:
         run.close()

@@ -364,6 +364,8 @@ def _isolate(
         rows = part.num_rows
         try:
             new = _conform(kernel(part), wanted)
+        except MemoryError:
+            raise
         except Exception as error:
             if rows > 1:
                 # Copied, because kernels may rely on lists that start at offset zero.

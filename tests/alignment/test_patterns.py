@@ -33,6 +33,12 @@ WORDS = ["the", "of", "tiger", "river", "zeta"]
 HEAVY = "heavy"
 
 
+def assembled(df, words, partitions, most, carried=()):
+    """Assemble with nothing known of the patterns but their names."""
+    names = df.selectExpr("pattern_id as name").distinct()
+    return assemble(df, words, partitions, most, names, carried)
+
+
 def instances_of(seed=1, rows=60):
     """Random instances; one entity holds half of them, some have no known token."""
     rng = np.random.default_rng(seed)
@@ -84,7 +90,7 @@ def found_in(rows, carried=False):
 def test_patterns_are_the_dictionary(spark, most):
     """Whatever the cut of large patterns: no instance is lost or doubled."""
     rows = instances_of()
-    df = assemble(frame(spark, rows), WORDS, 4, most, ["query", "marks"])
+    df = assembled(frame(spark, rows), WORDS, 4, most, ["query", "marks"])
     got = df.collect()
     assert found_in(got, carried=True) == expected_of(rows, carried=True)
     assert df.columns[-2:] == ["query", "marks"]
@@ -101,7 +107,7 @@ def test_a_heavy_pattern_is_cut_into_even_parts(spark):
     rows = [
         (HEAVY if n % 2 else f"e{n % 20}", [f"t{n}", "the"], 1.0, None, None) for n in range(600)
     ]
-    got = assemble(frame(spark, rows), ["the"], 4, 50).collect()
+    got = assembled(frame(spark, rows), ["the"], 4, 50).collect()
     sizes = {row.pattern_id: len(row.instance_weights) for row in got}
     parts = [size for name, size in sizes.items() if name.startswith(f"{HEAVY}#")]
     assert HEAVY not in sizes
@@ -114,7 +120,7 @@ def test_a_heavy_pattern_is_cut_into_even_parts(spark):
 def test_a_name_like_that_of_a_part_is_another_pattern(spark):
     names = ("e", "e#0")
     rows = [(name, [f"t{n}"], 1.0, f"{name} {n}", None) for name in names for n in range(9)]
-    got = assemble(frame(spark, rows), WORDS, 2, 8, ["query"]).collect()
+    got = assembled(frame(spark, rows), WORDS, 2, 8, ["query"]).collect()
     found = sorted((row.name, query) for row in got for query in row.query)
     assert found == sorted((name, query) for name, _, _, query, _ in rows)
 
@@ -123,7 +129,7 @@ def test_order_is_repeatable_whatever_the_partitions(spark):
     rows = instances_of(2)
     texts = []
     for given, partitions in ((rows, 1), (rows, 3), (rows[::-1], 7)):
-        df = assemble(frame(spark, given, partitions), WORDS, 2, 10, ["query"])
+        df = assembled(frame(spark, given, partitions), WORDS, 2, 10, ["query"])
         assert df.rdd.getNumPartitions() == 2
         texts.append([row.j for row in df.select(F.to_json(F.struct("*")).alias("j")).collect()])
     assert texts[0] == texts[1] == texts[2]
@@ -131,7 +137,7 @@ def test_order_is_repeatable_whatever_the_partitions(spark):
 
 def test_rows_are_what_the_kernels_read(spark):
     rows = instances_of(3)
-    df = assemble(frame(spark, rows), WORDS, 1, 1000)
+    df = assembled(frame(spark, rows), WORDS, 1, 1000)
     (batch,) = df.toArrow().combine_chunks().to_batches()
     patterns = read_patterns(batch, ["a"], len(WORDS))
     assert patterns.offsets[-1] == len(rows)
@@ -141,13 +147,13 @@ def test_rows_are_what_the_kernels_read(spark):
 
 
 def test_without_instances_there_are_no_patterns(spark):
-    df = assemble(frame(spark, []), WORDS, 2, 10, ["query"])
+    df = assembled(frame(spark, []), WORDS, 2, 10, ["query"])
     assert df.count() == 0
     assert "query" in df.columns
 
 
 def test_an_instance_without_known_tokens_stays(spark):
-    got = assemble(frame(spark, [("e", ["unknown"], 2.0, "q", [])]), WORDS, 1, 10).collect()
+    got = assembled(frame(spark, [("e", ["unknown"], 2.0, "q", [])]), WORDS, 1, 10).collect()
     assert [(r.instance_offsets, r.instance_weights, r.feature_ids) for r in got] == [
         ([0, 0], [2.0], [])
     ]

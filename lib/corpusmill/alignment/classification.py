@@ -68,11 +68,6 @@ class ClassificationSettings(Settings):
     train_documents: int = Field(1_200, ge=1, description="documents to train on in a run")
     folds: int = Field(5, ge=2, description="of the training part, to choose cut-offs")
     min_documents: int = Field(2, ge=1, description="documents of a feature, all features")
-    readout_precision: float = Field(
-        readout.PRECISION,
-        gt=0.0,
-        description="precision of the normal prior of the read-out's weights",
-    )
     token_weight: float = Field(
         0.5,
         gt=0.0,
@@ -443,7 +438,7 @@ def _decide(
         read = readout.fit(
             lambda at: readout.step_sums(left_out, train.labels, at),
             left_out.shape[1],
-            settings.readout_precision,
+            learner.read_out_precision,
         )
         left_out, scores = read.scores(left_out), read.scores(scores)
     return scores >= best_cutoffs(left_out, train.labels, criterion)

@@ -251,7 +251,7 @@ def fit_patterns(
     DataError
         No labelled pattern, or a broken row.
     """
-    classes = list(classes) or _classes_of(rows)
+    classes = list(classes) or classes_of(rows)
     features = len(names) or _features_of(rows)
     fit = partial(train, classes=classes, features=features, settings=settings, names=names)
     signed = settings.instance_model == Gaussian.kind
@@ -265,7 +265,8 @@ def fit_patterns(
     )
     if settings.cutoff_folds < 2:
         return model
-    held_out = [_held_out(rows, fit, read, model, fold, seed, count) for fold in _folds(model)]
+    again = partial(fit, warm_start=warm_start)
+    held_out = [_held_out(rows, again, read, model, fold, seed, count) for fold in _folds(model)]
     scored = reduce(DataFrame.union, held_out).persist()
     try:
         return _with_decisions(model, scored)
@@ -295,7 +296,9 @@ def _held_out(
     count: int,
 ) -> DataFrame:
     """Train on all folds but one and infer that one's phibar as if its labels were not known."""
-    key = F.pmod(F.xxhash64(F.lit(seed), F.col("pattern_id")), F.lit(len(_folds(model))))
+    # The parts of a pattern that was cut, e#0 and e#1, belong to one fold.
+    name = F.regexp_replace("pattern_id", "#[0-9]+$", "")
+    key = F.pmod(F.xxhash64(F.lit(seed), name), F.lit(len(_folds(model))))
     trained = fit(_summing(rows.where(key != fold), read, count))
 
     def infer(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -330,7 +333,9 @@ def _with_decisions(model: AlignmentModel, scored: DataFrame) -> AlignmentModel:
         sums, lam = run(cutoffs.histogram), model.parameters.lam
         return model.with_cutoffs(cutoffs.choose_cutoffs(sums, lam, settings.cutoff_criterion))
     fitted = readout.fit(
-        lambda at: run(partial(readout.step_sums, readout=at)), classes, readout.PRECISION
+        lambda at: run(partial(readout.step_sums, readout=at)),
+        classes,
+        settings.read_out_precision,
     )
     sums = run(lambda mean, labels: cutoffs.histogram(fitted.probabilities(mean), labels))
     return model.with_cutoffs(cutoffs.choose_edges(sums, settings.cutoff_criterion), fitted)
@@ -353,7 +358,14 @@ def _summing(
     return run
 
 
-def _classes_of(rows: DataFrame) -> list[str]:
+def classes_of(rows: DataFrame) -> list[str]:
+    """Collect the classes in ``labels``, sorted.
+
+    Raises
+    ------
+    DataError
+        DATA03: no pattern has a label; ALIGN03: more than `MAX_CLASSES`.
+    """
     found = rows.select(F.explode("labels").alias("label")).distinct().limit(MAX_CLASSES + 1)
     classes = sorted(row["label"] for row in found.collect())
     if not classes:
@@ -402,14 +414,18 @@ class PatternEvaluator(Evaluator):
         self._set(**kwargs)
 
     def _evaluate(self, dataset: DataFrame) -> float:
-        labels = F.col(self.getOrDefault(self.labelsCol))
-        predicted = F.col(self.getOrDefault(self.predictionCol))
+        labels = F.col(f"`{self.getOrDefault(self.labelsCol)}`")
+        predicted = F.col(f"`{self.getOrDefault(self.predictionCol)}`")
         predicted = F.coalesce(predicted, F.array().cast(STRINGS))
-        sums = dataset.select(
-            F.sum(F.size(F.array_intersect(labels, predicted))).alias("both"),
-            F.sum(F.size(labels) + F.size(predicted)).alias("sizes"),
-            F.count(labels).alias("rows"),
-        ).first()
+        sums = (
+            dataset.where(labels.isNotNull())
+            .select(
+                F.sum(F.size(F.array_intersect(labels, predicted))).alias("both"),
+                F.sum(F.size(labels) + F.size(predicted)).alias("sizes"),
+                F.count(labels).alias("rows"),
+            )
+            .first()
+        )
         if sums is None or not sums["rows"]:
             raise DataError("DATA03", source="the evaluated rows", hint="there is none")
         if self.getOrDefault(self.metricName) == "microF1":

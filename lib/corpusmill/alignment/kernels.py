@@ -39,6 +39,8 @@ from scipy.special import gammaln, polygamma, psi
 from corpusmill.types import AnyArray, Bags, Counts, Flags, Floats, LogProbs, Offsets, Patterns
 
 _TINY = 1e-300
+MAX_ALPHA = 1e6
+"""Where Newton's steps end: patterns that all have the same theta have no finite maximum."""
 # No test for a zero divisor at each division: it costs a tenth, and no kernel divides by zero.
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
@@ -498,7 +500,7 @@ def update_alpha(
         while scale > 1e-10 and not raised:
             proposal = alpha - scale * step
             scale /= 2.0
-            if proposal.min() > 0.0:
+            if proposal.min() > 0.0 and proposal.max() < MAX_ALPHA:
                 proposed = alpha_objective(proposal, log_theta, patterns)
                 raised = last or proposed >= value
         if raised:

@@ -11,9 +11,10 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from corpusmill.alignment import instances
-from corpusmill.alignment.instances import InstanceModel, Smoothing, Sums
+from corpusmill.alignment.instances import InstanceModel, Multinomial, Smoothing, Sums
 from corpusmill.alignment.kernels import (
     Inference,
     infer,
@@ -148,7 +149,7 @@ def smoothing_prior(
     """
     features = len(feature_counts)
     if settings.instance_model == "gaussian":
-        return Smoothing(settings.smoothing, feature_counts / max(instances_total, 1.0))
+        return Smoothing(settings.smoothing, feature_counts / (instances_total or 1.0))
     even = settings.smoothing_evenness
     total = feature_counts.sum() + features
     base = even / features + (1.0 - even) * (feature_counts + 1.0) / total
@@ -204,6 +205,9 @@ def warm_parameters(
     arrays = {name: value.copy() for name, value in start.instances.arrays().items()}
     for name, value in old.instances.arrays().items():
         arrays[name][both] = value[there]
+    if start.instances.kind == Multinomial.kind:
+        # Old and new words of a class come from two distributions.
+        arrays["log_b"] -= logsumexp(arrays["log_b"], axis=0)
     smoothing = start.instances.smoothing
     model = instances.restore(start.instances.kind, arrays, smoothing)
     if mass > 0.0:

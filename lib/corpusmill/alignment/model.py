@@ -144,10 +144,13 @@ class AlignmentModel:
         return pa.RecordBatch.from_pydict(columns, schema=PREDICTIONS)
 
     def predict_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Predict pandas rows of patterns; the columns as `predict_batch`."""
-        fields = [item for item in PATTERN_ROWS if item.name in frame.columns]
+        """Predict pandas rows of patterns; the columns as `predict_batch`.
+
+        Where there is a column ``labels`` that is not null, it is believed.
+        """
+        fields = [item for item in (*PATTERN_ROWS, LABELS) if item.name in frame.columns]
         batch = pa.RecordBatch.from_pandas(frame, schema=pa.schema(fields), preserve_index=False)
-        return self.predict_batch(batch).to_pandas()
+        return self.predict_batch(batch, use_labels=True).to_pandas()
 
     def save(self, folder: str) -> None:
         """Write the model as npz (without pickle) and JSON under a manifest."""
@@ -216,6 +219,8 @@ PATTERN_ROWS = pa.schema(
         ("feature_counts", pa.list_(pa.float64())),
     ]
 )
+
+LABELS = pa.field("labels", pa.list_(pa.string()))
 
 PREDICTIONS = pa.schema(
     [

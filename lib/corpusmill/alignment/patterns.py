@@ -20,6 +20,7 @@ from pyspark.sql import types as T
 
 from corpusmill import splits
 from corpusmill.alignment.batches import list_column
+from corpusmill.alignment.model import AlignmentModel
 from corpusmill.corpora.schemas import DOUBLES, INTS, STRINGS
 from corpusmill.errors import DataError
 from corpusmill.settings import Settings
@@ -73,6 +74,7 @@ def assemble(
     vocabulary: Sequence[str],
     partitions: int,
     max_instances: int,
+    described: DataFrame,
     carried: Sequence[str] = (),
 ) -> DataFrame:
     """Turn instance rows into pattern rows.
@@ -92,15 +94,18 @@ def assemble(
         How many partitions the result has.
     max_instances
         In a row.
+    described
+        What is known of a pattern: ``name`` and further columns, such as ``labels``. A pattern
+        without a row here is left out.
     carried
-        Further columns, which become lists with an entry an instance.
+        Further columns of the instances, which become lists with an entry an instance.
 
     Returns
     -------
     DataFrame
         ``pattern_id``, ``name`` (the pattern before it was cut), the feature columns of
-        `corpusmill.corpora.schemas.PATTERNS`, and the carried lists. Rows and instances are
-        in a fixed order, so that sums over them are repeatable.
+        `corpusmill.corpora.schemas.PATTERNS`, the carried lists and what describes it. Rows
+        and instances are in a fixed order, so that sums over them are repeatable.
     """
     sizes = instances.groupBy("pattern_id").count().where(F.col("count") > max_instances)
     cuts = F.ceil(F.col("count") / max_instances)
@@ -124,7 +129,9 @@ def assemble(
     rows = splits.map_partitions(
         grouped, partial(_flatten, carried=tuple(carried)), T.StructType([*_PATTERN, *lists])
     )
-    return rows.repartition(partitions, "pattern_id").sortWithinPartitions("pattern_id", "name")
+    # Joined first: the shuffle of a join would undo the partitions and their order.
+    rows = rows.join(described, "name").repartition(partitions, "pattern_id")
+    return rows.sortWithinPartitions("pattern_id", "name")
 
 
 _FEATURES = [T.StructField("feature_ids", INTS), T.StructField("feature_counts", DOUBLES)]
@@ -185,3 +192,9 @@ def label_sets(rows: DataFrame, name: Column, label: Column) -> DataFrame:
     return rows.groupBy(name.alias("name")).agg(
         F.sort_array(F.collect_set(label)).cast(STRINGS).alias("labels")
     )
+
+
+def known_to(model: AlignmentModel, labels: DataFrame) -> DataFrame:
+    """Keep the labels that are classes of the model; ``labels`` has the columns of `label_sets`."""
+    classes = F.array(*[F.lit(name) for name in model.classes]).cast(STRINGS)
+    return labels.withColumn("labels", F.array_intersect("labels", classes))

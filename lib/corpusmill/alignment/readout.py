@@ -23,9 +23,6 @@ import numpy as np
 
 from corpusmill.types import Flags, Floats, Probabilities
 
-PRECISION = 0.1
-"""Of the normal prior of each weight, as chosen on development data."""
-
 Sums = dict[str, Floats]
 
 

@@ -74,6 +74,9 @@ class LearnerSettings(Settings):
         description="p(y_c | X) from the class's own share of the instances, as the paper, or from "
         "all classes' shares with weights fitted on the folds",
     )
+    read_out_precision: float = Field(
+        0.1, gt=0.0, description="precision of the normal prior of the read-out's weights"
+    )
     cutoff_criterion: Literal["accuracy", "f1"] = Field(
         "accuracy", description="what the cut-offs maximise, class by class"
     )

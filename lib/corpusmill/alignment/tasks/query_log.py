@@ -7,7 +7,7 @@ entity list allows.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -21,12 +21,13 @@ from corpusmill.alignment import plots
 from corpusmill.alignment.disambiguation import disambiguate
 from corpusmill.alignment.model import AlignmentModel
 from corpusmill.alignment.pages import errors_page
-from corpusmill.alignment.patterns import assemble, build_vocabulary, label_sets
+from corpusmill.alignment.patterns import assemble, build_vocabulary, known_to, label_sets
 from corpusmill.alignment.tasks.settings import AlignmentSettings, QueryLogInput
-from corpusmill.alignment.tasks.training import train_and_save
+from corpusmill.alignment.tasks.training import extended, train_and_save, warm_start
 from corpusmill.corpora import quarantine
 from corpusmill.corpora.entity_classes import read_entity_classes
 from corpusmill.corpora.gazetteer import canonical_entities, find_entities
+from corpusmill.corpora.quarantine import Read
 from corpusmill.corpora.query_logs import read_query_logs
 from corpusmill.corpora.schemas import DOUBLES, QUARANTINE, STRINGS
 from corpusmill.errors import DataError, UsageError
@@ -84,11 +85,11 @@ def train(context: Context) -> None:
     mined = mine(context)
     # A query that is nothing but its entity says nothing of the class.
     contexts = mined.contexts.where(F.size("tokens") > 0)
+    start = warm_start(conf)
     with context.progress.stage("vocabulary"):
-        vocabulary = build_vocabulary(contexts, conf.vocabulary)
-    rows = assemble(contexts, vocabulary, conf.partitions, conf.max_instances)
-    rows = rows.join(mined.labels, "name").persist()
-    train_and_save(context, rows, vocabulary)
+        vocabulary = extended(start, build_vocabulary(contexts, conf.vocabulary))
+    rows = assemble(contexts, vocabulary, conf.partitions, conf.max_instances, mined.labels)
+    train_and_save(context, rows.persist(), vocabulary, start=start)
 
 
 def predict(context: Context) -> None:
@@ -113,11 +114,17 @@ def evaluate(context: Context) -> None:
         problem = "evaluate needs a file of queries and their classes"
         raise UsageError("CONF05", key="input.gold", problem=problem)
     gold = read_entity_classes(context.spark, task.gold, conf.quarantine, "input.gold")
-    classes_of = gold.records.withColumnRenamed("entity", "query")
-    predictions = _disambiguated(context, mine(context)).where("entity is not null")
+    predictions = _disambiguated(context, mine(context, gold)).where("entity is not null")
     with context.progress.stage("evaluate"):
+        # The class of a query that has several cannot be told right or wrong.
+        several = gold.records.groupBy("entity").agg(F.collect_set("class").alias("several"))
+        single = several.where(F.size("several") == 1)
+        classes_of = single.select("entity", F.col("several")[0].alias("class"))
+        joined = predictions.join(classes_of, F.trim("query") == classes_of["entity"]).drop(
+            classes_of["entity"]
+        )
         place = F.array_position("classes", F.col("class"))
-        judged = predictions.join(classes_of, "query").withColumn("rank", place).persist()
+        judged = joined.persist()
         pairs = judged.groupBy("class", F.col("classes")[0].alias("predicted")).count().toPandas()
         if pairs.empty:
             hint = "none of its queries is in the log with an entity"
@@ -133,7 +140,9 @@ def evaluate(context: Context) -> None:
     micro, macro = f1_of_confusion(counts)
     metrics = {f"accuracy_at_{n}": accuracies[n - 1] for n in (1, 2, 3)}
     context.run.write_metrics({"dba": {**metrics, "f1_micro": micro, "f1_macro": macro}})
-    context.run.write_metrics({"evaluate": {"queries": int(counts.sum())}})
+    ambiguous = several.where(F.size("several") > 1).count()
+    evaluated = {"queries": int(counts.sum()), "left_out_for_several_classes": ambiguous}
+    context.run.write_metrics({"evaluate": evaluated})
     figure = plots.confusion_figure(counts, classes)
     context.tracker.log_figure(figure, "plots/confusion.png")
     context.tracker.log_table(plots.confusion_table(counts, classes), "tables/confusion.json")
@@ -145,9 +154,10 @@ def evaluate(context: Context) -> None:
 def _disambiguated(context: Context, mined: Mined) -> DataFrame:
     conf: AlignmentSettings = context.settings
     model = AlignmentModel.load(storage.resolve(conf.output, "model"))
-    rows = assemble(mined.contexts, model.features, conf.partitions, conf.max_instances, ["tokens"])
-    known = F.array_intersect("labels", F.lit(list(model.classes)))
-    rows = rows.join(mined.labels, "name").withColumn("labels", known)
+    labels = known_to(model, mined.labels)
+    rows = assemble(
+        mined.contexts, model.features, conf.partitions, conf.max_instances, labels, ["tokens"]
+    )
     kernel = partial(
         disambiguate,
         model=model,
@@ -162,17 +172,24 @@ def _disambiguated(context: Context, mined: Mined) -> DataFrame:
     return queries.join(found, same, "left").select(PREDICTIONS.names)
 
 
-def mine(context: Context) -> Mined:
-    """Read the log and the entity list, find the entities, and collapse contexts to counts."""
+def mine(context: Context, *others: Read) -> Mined:
+    """Read the log and the entity list, find the entities, and collapse contexts to counts.
+
+    What went to quarantine while ``others`` were read is written with the rest.
+    """
     conf: AlignmentSettings = context.settings
     task = cast(QueryLogInput, conf.input)
     log = read_query_logs(context.spark, task.sources, conf.quarantine, "input.sources")
     listed = read_entity_classes(context.spark, task.entities, conf.quarantine, "input.entities")
     with context.progress.stage("read"):
-        bad = log.quarantine.unionByName(listed.quarantine).persist()
+        lists = [listed, *others]
+        bad = reduce(DataFrame.unionByName, [log.quarantine, *(read.quarantine for read in lists)])
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
         bad_lines = quarantine.count_reasons(log.quarantine)
         bad_entities = quarantine.count_reasons(listed.quarantine)
+        for read in others:
+            reasons = quarantine.count_reasons(read.quarantine)
+            quarantine.check_share("input.gold", read.records.count(), reasons, conf.quarantine)
         entities = canonical_entities(listed.records).where("canonical is not null").persist()
         where = task.entities.path
         quarantine.check_share(where, entities.count(), bad_entities, conf.quarantine)
@@ -198,5 +215,6 @@ def mine(context: Context) -> Mined:
         found.where("entity is not null")
         .groupBy(F.col("entity").alias("pattern_id"), F.col("context").alias("tokens"))
         .agg(F.sum("count").cast("double").alias("weight"))
+        .persist()
     )
     return Mined(found, contexts, label_sets(entities, F.col("canonical"), F.col("class")))

@@ -7,6 +7,7 @@ patterns for `evaluate` and is never shown to a learner.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,9 +26,9 @@ from corpusmill.alignment.comparison import METHODS, Corpus
 from corpusmill.alignment.disambiguation import disambiguate
 from corpusmill.alignment.mentions import contexts
 from corpusmill.alignment.model import AlignmentModel
-from corpusmill.alignment.patterns import assemble, build_vocabulary, label_sets
+from corpusmill.alignment.patterns import assemble, build_vocabulary, known_to, label_sets
 from corpusmill.alignment.tasks.settings import AlignmentSettings, QuestionsInput
-from corpusmill.alignment.tasks.training import train_and_save
+from corpusmill.alignment.tasks.training import extended, train_and_save, warm_start
 from corpusmill.corpora import quarantine
 from corpusmill.corpora.questions import read_questions
 from corpusmill.corpora.schemas import DOUBLES, QUARANTINE, STRINGS
@@ -69,8 +70,9 @@ PREDICTIONS = T.StructType(
 
 def train(context: Context) -> None:
     """Train DBA on all entities."""
-    rows, vocabulary = _patterns(context)
-    train_and_save(context, rows.persist(), vocabulary)
+    start = warm_start(context.settings)
+    rows, vocabulary = _patterns(context, start)
+    train_and_save(context, rows.persist(), vocabulary, start=start)
 
 
 def predict(context: Context) -> None:
@@ -78,7 +80,7 @@ def predict(context: Context) -> None:
     conf: AlignmentSettings = context.settings
     model = AlignmentModel.load(storage.resolve(conf.output, "model"))
     with context.progress.stage("disambiguate"):
-        rows, _ = _patterns(context, model.features, ["tokens", "category"])
+        rows, _ = _patterns(context, model, ["tokens", "category"], fixed=True)
         kernel = partial(
             disambiguate,
             model=model,
@@ -173,11 +175,15 @@ def _measure(
 
 def _patterns(
     context: Context,
-    vocabulary: tuple[str, ...] = (),
-    carried: list[str] | None = None,
+    model: AlignmentModel | None = None,
+    carried: Sequence[str] = (),
     min_count: int | None = None,
+    fixed: bool = False,
 ) -> tuple[DataFrame, list[str]]:
-    """Read the questions and give pattern rows with label sets, and the vocabulary."""
+    """Read the questions and give pattern rows with label sets, and the vocabulary.
+
+    The vocabulary begins with the model's; with ``fixed`` it and the classes end there.
+    """
     conf: AlignmentSettings = context.settings
     task = cast(QuestionsInput, conf.input)
     with context.progress.stage("read"):
@@ -213,10 +219,13 @@ def _patterns(
     settings = conf.vocabulary
     if min_count is not None:
         settings = settings.model_copy(update={"min_count": min_count})
-    words = list(vocabulary) or build_vocabulary(instances, settings)
-    rows = assemble(instances, words, conf.partitions, conf.max_instances, carried or [])
     labels = label_sets(instances, F.col("pattern_id"), F.col("category"))
-    return rows.join(labels, "name"), words
+    if fixed and model is not None:
+        words, labels = list(model.features), known_to(model, labels)
+    else:
+        words = extended(model, build_vocabulary(instances, settings))
+    rows = assemble(instances, words, conf.partitions, conf.max_instances, labels, carried)
+    return rows, words
 
 
 def find_mentions(batch: pa.RecordBatch) -> pa.RecordBatch:

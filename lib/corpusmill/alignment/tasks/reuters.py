@@ -27,7 +27,7 @@ from corpusmill.alignment.estimator import DirichletBernoulliAlignmentModel
 from corpusmill.alignment.model import AlignmentModel
 from corpusmill.alignment.patterns import assemble, build_vocabulary
 from corpusmill.alignment.tasks.settings import AlignmentSettings, ReutersInput
-from corpusmill.alignment.tasks.training import train_and_save
+from corpusmill.alignment.tasks.training import extended, train_and_save, warm_start
 from corpusmill.corpora import quarantine
 from corpusmill.corpora.reuters import read_reuters
 from corpusmill.corpora.schemas import QUARANTINE, STRINGS
@@ -67,18 +67,21 @@ PREDICTIONS = T.StructType(
         T.StructField("prediction", STRINGS),
         T.StructField("probability", T.ArrayType(T.DoubleType(), False)),
         T.StructField("paragraph_classes", STRINGS),
+        T.StructField("alignment_error", T.StringType()),
     ]
 )
-"""A document, its topics, the predicted ones, p(y_c | X) a class, and the class of the title and
-of each paragraph."""
+"""A document, its topics, the predicted ones, p(y_c | X) a class, the class of the title and of
+each paragraph, and why it could not be predicted, else null."""
 
 
 def train(context: Context) -> None:
     """Train DBA on the training documents."""
     documents = _documents(context)
-    rows, vocabulary = _pattern_rows(context, documents, "pairs")
-    training = _tempered(context, rows.where("split = 'train'")).persist()
-    train_and_save(context, training, vocabulary, documents.classes)
+    training = documents._replace(rows=documents.rows.where("split = 'train'"))
+    start = warm_start(context.settings)
+    rows, vocabulary = _pattern_rows(context, training, "pairs", start)
+    rows = _tempered(context, rows).persist()
+    train_and_save(context, rows, vocabulary, documents.classes, start)
 
 
 def predict(context: Context) -> None:
@@ -86,7 +89,7 @@ def predict(context: Context) -> None:
     conf: AlignmentSettings = context.settings
     array_model = AlignmentModel.load(storage.resolve(conf.output, "model"))
     model = DirichletBernoulliAlignmentModel(array_model)
-    rows, _ = _pattern_rows(context, _documents(context), "pairs", array_model.features)
+    rows, _ = _pattern_rows(context, _documents(context), "pairs", array_model, fixed=True)
     rows = _tempered(context, rows)
     with context.progress.stage("classify"):
         names = F.array(*[F.lit(name) for name in array_model.classes])
@@ -104,6 +107,7 @@ def predict(context: Context) -> None:
             "prediction",
             "probability",
             F.when(F.size("instance_weights") > 0, paragraphs).alias("paragraph_classes"),
+            "alignment_error",
         )
         written = context.run.write_parquet("predictions", predictions, schema=PREDICTIONS)
     context.run.write_metrics({"predict": {"documents": written}})
@@ -243,9 +247,16 @@ def _documents(context: Context) -> Documents:
 
 
 def _pattern_rows(
-    context: Context, documents: Documents, kind: str, vocabulary: Sequence[str] = ()
+    context: Context,
+    documents: Documents,
+    kind: str,
+    model: AlignmentModel | None = None,
+    fixed: bool = False,
 ) -> tuple[DataFrame, list[str]]:
-    """Give documents as pattern rows with ``split`` and ``labels``, and the vocabulary."""
+    """Give documents as pattern rows with ``split`` and ``labels``, and the vocabulary.
+
+    The vocabulary begins with the model's, and with ``fixed`` it ends there.
+    """
     conf: AlignmentSettings = context.settings
     task = cast(ReutersInput, conf.input)
     texts = documents.rows.select("document_id", "title", "paragraphs")
@@ -253,10 +264,13 @@ def _pattern_rows(
     instances = splits.map_partitions(
         texts, partial(instances_of, pairs=kind == "pairs"), _INSTANCES
     ).withColumn("weight", weight)
-    words = list(vocabulary) or build_vocabulary(instances, conf.vocabulary)
-    rows = assemble(instances, words, conf.partitions, conf.max_instances, ["place"])
+    if fixed and model is not None:
+        words = list(model.features)
+    else:
+        words = extended(model, build_vocabulary(instances, conf.vocabulary))
     known = documents.rows.select(F.col("document_id").alias("name"), "split", "labels")
-    return rows.join(known, "name"), words
+    rows = assemble(instances, words, conf.partitions, conf.max_instances, known, ["place"])
+    return rows, words
 
 
 def _tempered(context: Context, rows: DataFrame) -> DataFrame:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from corpusmill.alignment.classification import ClassificationSettings
 from corpusmill.alignment.comparison import ComparisonSettings
@@ -73,3 +73,11 @@ class AlignmentSettings(JobSettings):
     warm_start: str | None = Field(
         None, description="output or model folder of an older run to start from"
     )
+
+    @model_validator(mode="after")
+    def _words_are_multinomial(self) -> Self:
+        if self.input.kind != "reuters" and self.model.instance_model != "multinomial":
+            raise ValueError(
+                f"model.instance_model must be multinomial for input.kind {self.input.kind}"
+            )
+        return self

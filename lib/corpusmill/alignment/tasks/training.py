@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from corpusmill import storage
 from corpusmill.alignment import instances, plots
-from corpusmill.alignment.estimator import fit_patterns
+from corpusmill.alignment.estimator import classes_of, fit_patterns
 from corpusmill.alignment.instances import Smoothing
 from corpusmill.alignment.learning import Iteration, Parameters
 from corpusmill.alignment.model import AlignmentModel, Resume
@@ -26,9 +26,15 @@ EXAMPLE_ROWS = 3
 
 
 def train_and_save(
-    context: Context, rows: DataFrame, vocabulary: Sequence[str], classes: Sequence[str] = ()
+    context: Context,
+    rows: DataFrame,
+    vocabulary: Sequence[str],
+    classes: Sequence[str] = (),
+    start: AlignmentModel | None = None,
 ) -> AlignmentModel:
     """Train on pattern rows, resuming from a checkpoint, and commit nothing yet.
+
+    A start's classes are kept, those that ``rows`` lack too.
 
     The model goes into the run's folder and, as a pyfunc, to MLflow, with the bound of each
     iteration, the learned parameters and the strongest words of each class.
@@ -36,7 +42,6 @@ def train_and_save(
     conf: AlignmentSettings = context.settings
     checkpoints = context.run.checkpoints(conf.checkpoint_every)
     resume = _resume(checkpoints, conf.model)
-    start = AlignmentModel.load(older_model(conf.warm_start)) if conf.warm_start else None
     with context.progress.stage("train") as stage:
 
         def on_iteration(iteration: Iteration, parameters: Parameters) -> None:
@@ -52,7 +57,7 @@ def train_and_save(
         model = fit_patterns(
             rows,
             conf.model,
-            classes=classes,
+            classes=extended(start, classes or classes_of(rows), "classes"),
             names=vocabulary,
             seed=conf.seed,
             warm_start=start,
@@ -63,6 +68,22 @@ def train_and_save(
     model.save(folder)
     _track(context, model, rows)
     return model
+
+
+def warm_start(conf: AlignmentSettings) -> AlignmentModel | None:
+    """Load the model that the conf begins with, if it names one."""
+    return AlignmentModel.load(older_model(conf.warm_start)) if conf.warm_start else None
+
+
+def extended(
+    start: AlignmentModel | None,
+    new: Sequence[str],
+    kind: Literal["features", "classes"] = "features",
+) -> list[str]:
+    """Give a start's features or classes, and behind them those that are new."""
+    old = list(getattr(start, kind)) if start is not None else []
+    known = set(old)
+    return old + [name for name in new if name not in known]
 
 
 def older_model(path: str) -> str:
@@ -93,8 +114,11 @@ def _track(context: Context, model: AlignmentModel, rows: DataFrame) -> None:
         "instance_weights",
         F.col("feature_ids").cast("array<bigint>"),
         "feature_counts",
+        "labels",
     )
     example = inputs.limit(EXAMPLE_ROWS).toPandas()
+    # One row without labels tells MLflow that they need not be known.
+    example.at[example.index[-1], "labels"] = None
     tracker.log_model(context.run.path("model"), AlignmentModel.KIND, example)
 
 

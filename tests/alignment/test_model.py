@@ -234,6 +234,22 @@ def test_lists_of_python_numbers_are_predicted_too():
     pd.testing.assert_frame_equal(trained().predict_frame(frame), expected)
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("feature_ids", None, "DATA04: column 'feature_ids' is missing; expected list"),
+        ("feature_ids", "x", "DATA01: the frame: Conversion failed for column feature_ids"),
+        ("feature_ids", [2**40], "DATA01: the frame: Conversion failed for column feature_ids"),
+    ],
+)
+def test_a_frame_of_something_else_is_told(column, value, message):
+    frame = batch_of(drawn().patterns).to_pandas()
+    others = frame.drop(columns=[column])
+    given = others if value is None else others.assign(**{column: [value] * len(frame)})
+    with pytest.raises(DataError, match=message):
+        trained().predict_frame(given)
+
+
 def test_no_rows_and_patterns_without_instances():
     model = trained()
     rows = batch_of(drawn().patterns)

@@ -16,6 +16,7 @@ from scipy.special import expit
 from corpusmill import storage
 from corpusmill.alignment import instances, learning
 from corpusmill.alignment.batches import (
+    ID_COLUMN,
     list_column,
     matrix_column,
     posterior_columns,
@@ -27,7 +28,7 @@ from corpusmill.alignment.kernels import Posterior, infer
 from corpusmill.alignment.learning import Iteration, OnIteration, Parameters
 from corpusmill.alignment.readout import ReadOut
 from corpusmill.alignment.settings import LearnerSettings
-from corpusmill.errors import ModelError, UsageError
+from corpusmill.errors import DataError, ModelError, SchemaError, UsageError
 from corpusmill.types import AnyArray, Flags, Floats, Patterns, Probabilities
 
 VERSION = 1
@@ -147,9 +148,24 @@ class AlignmentModel:
         """Predict pandas rows of patterns; the columns as `predict_batch`.
 
         Where there is a column ``labels`` that is not null, it is believed.
+
+        Raises
+        ------
+        SchemaError
+            DATA04: a column is missing.
+        DataError
+            DATA01: a column holds something else, or a row is broken.
         """
+        for item in PATTERN_ROWS:
+            if item.name not in frame.columns and item.name != ID_COLUMN:
+                wanted = str(item.type)
+                raise SchemaError("DATA04", column=item.name, found="missing", expected=wanted)
         fields = [item for item in (*PATTERN_ROWS, LABELS) if item.name in frame.columns]
-        batch = pa.RecordBatch.from_pandas(frame, schema=pa.schema(fields), preserve_index=False)
+        try:
+            batch = pa.RecordBatch.from_pandas(frame, pa.schema(fields), preserve_index=False)
+        except pa.ArrowException as error:
+            problem = ": ".join(str(part) for part in reversed(error.args))
+            raise DataError("DATA01", source="the frame", problem=problem) from error
         return self.predict_batch(batch, use_labels=True).to_pandas()
 
     def save(self, folder: str) -> None:

@@ -32,6 +32,11 @@ def test_counts_that_overflow():
     assert found.startswith("DATA01: the counts: they add up to more than 64 bits hold")
 
 
+def test_full_disk():
+    error = RuntimeError("Task failed\nCaused by: java.io.IOException: No space left on device")
+    assert str(explain_spark_failure(error)).startswith("SPARK05: no space left on the device")
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

@@ -57,6 +57,7 @@ def explain_spark_failure(error: BaseException) -> CorpusmillError | None:
         _missing_column,
         _overflow,
         _memory,
+        _disk,
         _ours,
     ):
         found = explain(text)
@@ -138,6 +139,12 @@ def _memory(text: str) -> CorpusmillError | None:
     if "Python worker exited unexpectedly" in text:
         return CorpusmillError("SPARK02", hint=_MEMORY_HINT)
     return None
+
+
+def _disk(text: str) -> CorpusmillError | None:
+    if "No space left on device" not in text:
+        return None
+    return CorpusmillError("SPARK05")
 
 
 def _ours(text: str) -> CorpusmillError | None:

@@ -306,6 +306,22 @@ def test_signal_stops_spark(number: signal.Signals, script: str, conf: str, tmp_
     assert not (tmp_path / "out" / "current.json").exists()
 
 
+@pytest.mark.spark
+def test_spark_that_does_not_start(script: str, conf: str):
+    done = subprocess.run(
+        [sys.executable, script, "slow", "--conf", conf, "spark.master=nonsense"],
+        env=library_on_path(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("error: SPARK06: Spark did not start with spark.master = 'nonsense': ")
+    assert "Traceback" not in done.stderr
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -93,6 +93,7 @@ MESSAGES: dict[str, str] = {
     "SPARK04": "a barrier stage of {tasks} tasks needs as many slots at once, but {master} has "
     "{slots}; lower the number of tasks or start Spark with more cores",
     "SPARK05": "no space left on the device of the output or of spark.local.dir",
+    "SPARK06": "Spark did not start with spark.master = {master!r}: {problem}",
     # Models
     "MODEL01": "{path} is no {kind} model: {problem}",
     "MODEL02": "{path}: {file} does not match its checksum in the manifest; "

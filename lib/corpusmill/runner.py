@@ -224,7 +224,13 @@ def _session(
     from corpusmill import session  # noqa: PLC0415
 
     with progress.stage("start Spark"):
-        started = session.start(f"corpusmill {job.name}", conf.spark)
+        try:
+            started = session.start(f"corpusmill {job.name}", conf.spark)
+        except Exception as error:
+            from corpusmill.corpora.failures import first_line  # noqa: PLC0415 - pyspark
+
+            problem = first_line(error)
+            raise UsageError("SPARK06", master=conf.spark.master, problem=problem) from error
     interrupts.watch(started, owned=True)
     try:
         yield started

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -24,6 +26,14 @@ DEFAULTS = {
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "5s",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
 }
+# What they write of a failed task, a hundred lines of Java for a file cut short, a job says in one
+# line, or the exception that it ends with holds it.
+TOLD_BY_THE_JOB = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.util.Utils",
+    "org.apache.spark.sql.execution.datasources.FileFormatWriter",
+)
 # Spinning threads of BLAS and OpenMP on busy cores cost more than they give: one thread a task.
 WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -51,7 +61,8 @@ def start(name: str, settings: SparkSettings) -> SparkSession:
     Returns
     -------
     SparkSession
-        The running session; its log is at level ERROR unless ``spark.log.level`` says otherwise.
+        The running session; its log is at level ERROR, without the traces of failed tasks, unless
+        ``spark.log.level`` says otherwise.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     submitted = _submitted_properties()
@@ -76,7 +87,19 @@ def start(name: str, settings: SparkSettings) -> SparkSession:
     for key, value in properties.items():
         if key not in submitted:
             builder = builder.config(key, value)
-    return builder.getOrCreate()
+    started = builder.getOrCreate()
+    if "spark.log.level" not in {**submitted, **settings.conf}:
+        _silence(TOLD_BY_THE_JOB)
+    return started
+
+
+def _silence(loggers: Sequence[str]) -> None:
+    jvm: Any = SparkContext._jvm
+    if jvm is None:  # the driver is elsewhere
+        return
+    log4j = jvm.org.apache.logging.log4j
+    for name in loggers:
+        log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
 
 
 def _submitted_properties() -> dict[str, str]:

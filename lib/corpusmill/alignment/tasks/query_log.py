@@ -182,13 +182,12 @@ def mine(context: Context, *others: Read) -> Mined:
     log = read_query_logs(context.spark, task.sources, conf.quarantine, "input.sources")
     listed = read_entity_classes(context.spark, task.entities, conf.quarantine, "input.entities")
     with context.progress.stage("read"):
-        lists = [listed, *others]
-        bad = reduce(DataFrame.unionByName, [log.quarantine, *(read.quarantine for read in lists)])
-        context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
-        bad_lines = quarantine.count_reasons(log.quarantine)
-        bad_entities = quarantine.count_reasons(listed.quarantine)
-        for read in others:
-            reasons = quarantine.count_reasons(read.quarantine)
+        # Cached one by one: writing them all and counting each would read the log several times.
+        bad = [read.quarantine.persist() for read in (log, listed, *others)]
+        everything = reduce(DataFrame.unionByName, bad)
+        context.run.write_parquet("quarantine", everything, schema=QUARANTINE)
+        bad_lines, bad_entities, *bad_others = [quarantine.count_reasons(each) for each in bad]
+        for read, reasons in zip(others, bad_others, strict=True):
             quarantine.check_share("input.gold", read.records.count(), reasons, conf.quarantine)
         entities = canonical_entities(listed.records).where("canonical is not null").persist()
         where = task.entities.path
@@ -209,7 +208,7 @@ def mine(context: Context, *others: Read) -> Mined:
     if not totals["matched"]:
         hint = "none of its queries holds an entity of the list"
         raise DataError("DATA03", source="the query log", hint=hint)
-    refused = sum(bad_lines.values()) + sum(bad_entities.values())
+    refused = sum(sum(each.values()) for each in (bad_lines, bad_entities, *bad_others))
     context.run.write_metrics({"input": {**totals, "quarantined": refused}})
     contexts = (
         found.where("entity is not null")

@@ -53,7 +53,7 @@ def submit(tmp_path: Path) -> Iterator[Submit]:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=400,
+            timeout=1500,
             check=False,
         )
 

@@ -20,6 +20,7 @@ Paris \troot
 \troot.places
 Rome\t
 Oslo
+!!!	root.places
 \xff\troot.places
 """
 
@@ -45,6 +46,7 @@ def test_duplicates_collapse_and_bad_lines_are_kept(spark: SparkSession, tmp_pat
     assert reasons == {
         "empty class": 1,
         "empty entity": 1,
+        "no letter or digit": 1,
         "not UTF-8": 1,
         "wrong number of columns": 1,
     }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.functions import arrow_udf
 
 from corpusmill.corpora.quarantine import Read, separate
 from corpusmill.corpora.schemas import ENTITY_CLASSES
 from corpusmill.corpora.sources import ColumnName, FileSettings, read_table
+from corpusmill.corpora.text import tokenize
 from corpusmill.settings import QuarantineSettings
 
 
@@ -69,10 +74,19 @@ def read_entity_classes(
             "reason",
             F.when(F.coalesce("entity", F.lit("")) == "", "empty entity"),
             F.when(F.coalesce("class", F.lit("")) == "", "empty class"),
+            F.when(~_has_tokens(F.make_valid_utf8("entity")), "no letter or digit"),
         ),
     )
     read = separate(checked, ENTITY_CLASSES)
     return read._replace(records=read.records.distinct())
+
+
+def _has_tokens_of(names: pa.Array) -> pa.Array:
+    return pc.greater(pc.list_value_length(tokenize(names)), 0)
+
+
+# The tokenizer itself, because Unicode's compatibility forms turn some symbols into letters.
+_has_tokens = arrow_udf(_has_tokens_of, T.BooleanType())  # type: ignore[call-overload]
 
 
 def _cut(name: Column, level: int | None, separator: str) -> Column:

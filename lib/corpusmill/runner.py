@@ -6,8 +6,8 @@ import argparse
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +19,7 @@ from corpusmill.settings import JobSettings
 from corpusmill.tracking import Tracker
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 JOBS = {
     "alignment": "corpusmill.alignment.pipeline:JOB",
@@ -50,6 +50,21 @@ class Context:
     run: storage.Run
     tracker: Tracker
     progress: Progress
+    _kept: list[DataFrame] = field(default_factory=list)
+
+    def cached(self, df: DataFrame) -> DataFrame:
+        """Cache a DataFrame until the action ends.
+
+        Spark knows what it cached by its plan, which names a file but not its content: in a
+        session that outlives the job the next one would be given what a file held before.
+        """
+        self._kept.append(df.persist())
+        return df
+
+    def release(self) -> None:
+        """Drop all that was cached."""
+        while self._kept:
+            self._kept.pop().unpersist()
 
 
 def no_inputs(action: str, conf: Any) -> dict[str, str]:
@@ -162,12 +177,25 @@ def _run(job: Job, argv: list[str], spark: SparkSession | None, interrupts: Inte
             for key, digest in inputs.items():
                 tracker.log_input(key, digest, paths[key])
             with _session(job, conf, spark, interrupts, progress) as session:
-                job.actions[action](Context(session, conf, run, tracker, progress))
+                context = Context(session, conf, run, tracker, progress)
+                with _released(context, interrupts):
+                    job.actions[action](context)
                 tracker.log_metrics(run.metrics)
                 run.commit()
         progress.say(f"{where} is finished")
     finally:
         run.close()
+
+
+@contextmanager
+def _released(context: Context, interrupts: Interrupts) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        # The action's own error is the one to tell, and a session that is gone caches nothing.
+        with suppress(Exception):
+            if not interrupts.stopped:
+                context.release()
 
 
 class _Parser(argparse.ArgumentParser):

@@ -89,7 +89,7 @@ def train(context: Context) -> None:
     with context.progress.stage("vocabulary"):
         vocabulary = extended(start, build_vocabulary(contexts, conf.vocabulary))
     rows = assemble(contexts, vocabulary, conf.partitions, conf.max_instances, mined.labels)
-    train_and_save(context, rows.persist(), vocabulary, start=start)
+    train_and_save(context, context.cached(rows), vocabulary, start=start)
 
 
 def predict(context: Context) -> None:
@@ -124,7 +124,7 @@ def evaluate(context: Context) -> None:
             classes_of["entity"]
         )
         place = F.array_position("classes", F.col("class"))
-        judged = joined.persist()
+        judged = context.cached(joined)
         pairs = judged.groupBy("class", F.col("classes")[0].alias("predicted")).count().toPandas()
         if pairs.empty:
             hint = "none of its queries is in the log with an entity"
@@ -183,19 +183,20 @@ def mine(context: Context, *others: Read) -> Mined:
     listed = read_entity_classes(context.spark, task.entities, conf.quarantine, "input.entities")
     with context.progress.stage("read"):
         # Cached one by one: writing them all and counting each would read the log several times.
-        bad = [read.quarantine.persist() for read in (log, listed, *others)]
+        bad = [context.cached(read.quarantine) for read in (log, listed, *others)]
         everything = reduce(DataFrame.unionByName, bad)
         context.run.write_parquet("quarantine", everything, schema=QUARANTINE)
         bad_lines, bad_entities, *bad_others = [quarantine.count_reasons(each) for each in bad]
         for read, reasons in zip(others, bad_others, strict=True):
             quarantine.check_share("input.gold", read.records.count(), reasons, conf.quarantine)
-        entities = canonical_entities(listed.records).where("canonical is not null").persist()
+        named = canonical_entities(listed.records).where("canonical is not null")
+        entities = context.cached(named)
         where = task.entities.path
         quarantine.check_share(where, entities.count(), bad_entities, conf.quarantine)
     with context.progress.stage("find entities"):
         lines, counted = F.count("*").alias("lines"), F.sum("count").alias("count")
         queries = log.records.groupBy("query").agg(lines, counted)
-        found = find_entities(queries, listed.records).persist()
+        found = context.cached(find_entities(queries, listed.records))
         sums = found.agg(
             F.count("*").alias("queries"),
             F.coalesce(F.sum("lines"), F.lit(0)).alias("lines"),
@@ -214,6 +215,6 @@ def mine(context: Context, *others: Read) -> Mined:
         found.where("entity is not null")
         .groupBy(F.col("entity").alias("pattern_id"), F.col("context").alias("tokens"))
         .agg(F.sum("count").cast("double").alias("weight"))
-        .persist()
     )
-    return Mined(found, contexts, label_sets(entities, F.col("canonical"), F.col("class")))
+    labels = label_sets(entities, F.col("canonical"), F.col("class"))
+    return Mined(found, context.cached(contexts), labels)

@@ -72,7 +72,7 @@ def train(context: Context) -> None:
     """Train DBA on all entities."""
     start = warm_start(context.settings)
     rows, vocabulary = _patterns(context, start)
-    train_and_save(context, rows.persist(), vocabulary, start=start)
+    train_and_save(context, context.cached(rows), vocabulary, start=start)
 
 
 def predict(context: Context) -> None:
@@ -188,7 +188,7 @@ def _patterns(
     task = cast(QuestionsInput, conf.input)
     with context.progress.stage("read"):
         read = read_questions(context.spark, task.questions, conf.quarantine, "input.questions")
-        bad = read.quarantine.persist()
+        bad = context.cached(read.quarantine)
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
         reasons = quarantine.count_reasons(bad)
         questions = read.records.select("question", "category").distinct()
@@ -200,11 +200,8 @@ def _patterns(
         kept = entities.where(F.col("questions") >= task.min_questions).where(
             F.col("classes") >= task.min_classes
         )
-        instances = (
-            found.join(kept.select("pattern_id"), "pattern_id", "left_semi")
-            .withColumn("weight", F.lit(1.0))
-            .persist()
-        )
+        mentions = found.join(kept.select("pattern_id"), "pattern_id", "left_semi")
+        instances = context.cached(mentions.withColumn("weight", F.lit(1.0)))
         totals = {
             "questions": questions.count(),
             "entities": kept.count(),

@@ -80,7 +80,7 @@ def train(context: Context) -> None:
     training = documents._replace(rows=documents.rows.where("split = 'train'"))
     start = warm_start(context.settings)
     rows, vocabulary = _pattern_rows(context, training, "pairs", start)
-    rows = _tempered(context, rows).persist()
+    rows = context.cached(_tempered(context, rows))
     train_and_save(context, rows, vocabulary, documents.classes, start)
 
 
@@ -221,10 +221,10 @@ def _documents(context: Context) -> Documents:
     task = cast(ReutersInput, conf.input)
     with context.progress.stage("read"):
         read = read_reuters(context.spark, task.reuters, conf.quarantine, "input.reuters")
-        bad = read.quarantine.persist()
+        bad = context.cached(read.quarantine)
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
         reasons = quarantine.count_reasons(bad)
-        documents = read.records.persist()
+        documents = context.cached(read.records)
         quarantine.check_share(task.reuters.path, documents.count(), reasons, conf.quarantine)
         largest = (
             documents.where("split = 'train'")

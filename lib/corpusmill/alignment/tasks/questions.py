@@ -153,6 +153,8 @@ def _measure(
 ) -> pa.RecordBatch:
     """Evaluate one method on one split; the kernel of `evaluate`."""
     split, method = key
+    if rows.num_rows < 2:
+        raise DataError("DATA01", source="the questions", problem="one entity cannot be split")
     # Whatever order the shuffle brought them in, the same patterns are in the same split.
     (batch,) = rows.sort_by("pattern_id").combine_chunks().to_batches()
     classes = sorted(pc.unique(batch["labels"].flatten()).to_pylist())

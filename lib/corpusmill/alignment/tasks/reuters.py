@@ -180,6 +180,12 @@ def _measure_paper(
     comparison = task.comparison
     corpus = paper_corpus(patterns, vocabulary, comparison.paper, seed)
     size = len(corpus.offsets) - 1
+    if size <= comparison.train_documents:
+        problem = (
+            f"{size} documents in the paper's setting, none of them to test on; lower "
+            f"input.comparison.train_documents = {comparison.train_documents}"
+        )
+        raise DataError("DATA01", source=task.reuters.path, problem=problem)
     split = classification.draw_splits(size, comparison.runs, comparison.train_documents, seed)[run]
     metrics = classification.evaluate(corpus, split, method, classes, comparison, task.paper, seed)
     several = float((corpus.labels.sum(axis=1) > 1).mean())

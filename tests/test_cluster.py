@@ -109,6 +109,7 @@ tracking: {{uri: "sqlite:///{folder}/mlflow.db"}}
 """
 
 
+@pytest.mark.slow
 def test_the_alignment_job_trains_and_predicts_on_executors(submit: Submit, tmp_path: Path) -> None:
     for name in ("query_log.tsv", "entities.tsv"):
         shutil.copy(ROOT / "lib" / "corpusmill" / "corpora" / "samples" / name, tmp_path)

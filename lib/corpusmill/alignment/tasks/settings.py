@@ -62,7 +62,7 @@ class AlignmentSettings(JobSettings):
     vocabulary: VocabularySettings = VocabularySettings()
     partitions: int = Field(4, ge=1, le=100_000, description="splits of the patterns")
     max_instances: int = Field(
-        50_000, ge=1, description="a pattern of more is cut into several rows"
+        50_000, ge=1, description="a pattern of more is cut into rows of about so many"
     )
     known_labels: bool = Field(
         True, description="whether predict believes the classes of the entity list"

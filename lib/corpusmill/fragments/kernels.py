@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from corpusmill.fragments.forests import Interned, bags_of_subtrees
-from corpusmill.types import AnyArray, Counts, Floats, Offsets, TokenIds
+from corpusmill.fragments.forests import Interned
+from corpusmill.types import AnyArray, Floats, Offsets, TokenIds
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 _SCRATCH = 1 << 14
@@ -43,12 +43,14 @@ class Index(NamedTuple):
         Where the production's children begin in ``columns``.
     columns : int32
         For a production of k children and g places, k blocks of g: the place of the i-th child,
-        -1 for a leaf.
+        -1 for a leaf, ascending.
+    column_members : int32
+        Beside it the member of the group, 0 to g - 1, whose child it is.
     posting_offsets : Offsets, shape (productions + 1,)
     posting_trees : int32, shape (postings,)
-    posting_places : int32, shape (postings,)
-    posting_counts : Counts, shape (postings,)
-        A distinct subtree of a tree, ordered by production and then by tree: how often it is there.
+        The trees in which a production stands, ascending; one for each node.
+    posting_members : int32, shape (postings,)
+        Beside it the member of the production's group that stands there.
     trees : int
     """
 
@@ -56,15 +58,15 @@ class Index(NamedTuple):
     places: AnyArray
     column_offsets: Offsets
     columns: TokenIds
+    column_members: TokenIds
     posting_offsets: Offsets
     posting_trees: TokenIds
-    posting_places: TokenIds
-    posting_counts: Counts
+    posting_members: TokenIds
     trees: int
 
 
 def build_index(interned: Interned) -> Index:
-    """Index a forest for rows of the SST kernel; O(nodes log nodes)."""
+    """Index a forest for rows of a kernel; O(nodes log nodes)."""
     subtrees, rules = interned.subtrees, len(interned.productions.offsets) - 1
     inner = np.flatnonzero(subtrees.productions >= 0)
     order = inner[np.argsort(subtrees.productions[inner], kind="stable")]
@@ -74,24 +76,25 @@ def build_index(interned: Interned) -> Index:
     arities = np.diff(interned.productions.offsets) - 1
     column_offsets = np.zeros(rules + 1, np.int64)
     np.cumsum(arities * np.diff(groups), out=column_offsets[1:])
-    columns = _columns(
+    columns, members = _columns(
         groups, order, subtrees.child_offsets, subtrees.children, places, column_offsets
     )
-    bags = bags_of_subtrees(interned)
-    trees = np.repeat(np.arange(len(bags.offsets) - 1, dtype=np.int32), np.diff(bags.offsets))
-    kept = subtrees.productions[bags.ids] >= 0
-    found = bags.ids[kept]
-    by_rule = np.argsort(subtrees.productions[found], kind="stable")
+    trees = np.repeat(
+        np.arange(len(interned.offsets) - 1, dtype=np.int32), np.diff(interned.offsets)
+    )
+    rules_of = subtrees.productions[interned.nodes]
+    by_rule = np.argsort(rules_of, kind="stable")[np.count_nonzero(rules_of < 0) :]
+    found = interned.nodes[by_rule]
     return Index(
         groups,
         places,
         column_offsets,
         columns,
-        _offsets(subtrees.productions[found], rules),
-        trees[kept][by_rule],
-        places[found][by_rule].astype(np.int32),
-        bags.counts[kept][by_rule],
-        len(bags.offsets) - 1,
+        members,
+        _offsets(rules_of[by_rule], rules),
+        trees[by_rule],
+        (places[found] - groups[rules_of[by_rule]]).astype(np.int32),
+        len(interned.offsets) - 1,
     )
 
 
@@ -104,14 +107,33 @@ def _offsets(keys: TokenIds, size: int) -> Offsets:
 @_kernel
 def _columns(groups, order, child_offsets, children, places, column_offsets):  # type: ignore[no-untyped-def]
     columns = np.empty(column_offsets[-1], np.int32)
+    members = np.empty(column_offsets[-1], np.int32)
     for rule in range(len(groups) - 1):
         size = groups[rule + 1] - groups[rule]
-        for m in range(size):
-            subtree = order[groups[rule] + m]
-            begin = child_offsets[subtree]
-            for i in range(child_offsets[subtree + 1] - begin):
-                columns[column_offsets[rule] + i * size + m] = places[children[begin + i]]
-    return columns
+        if size == 0:
+            continue
+        for i in range((column_offsets[rule + 1] - column_offsets[rule]) // size):
+            begin = column_offsets[rule] + i * size
+            column = np.empty(size, np.int32)
+            for m in range(size):
+                column[m] = places[children[child_offsets[order[groups[rule] + m]] + i]]
+            ranks = np.argsort(column, kind="mergesort")
+            columns[begin : begin + size] = column[ranks]
+            members[begin : begin + size] = ranks
+    return columns, members
+
+
+@_kernel
+def _match_children(index, column, size, rule, below, delta):  # type: ignore[no-untyped-def]
+    """Multiply 1 + Delta of the children, of those members whose child has the production."""
+    first = index.groups[rule]
+    places = index.columns[column : column + size]
+    begin = np.searchsorted(places, first)
+    for k in range(begin, size):
+        at = places[k] - first
+        if at >= len(below):
+            break
+        delta[index.column_members[column + k]] *= 1.0 + below[at]
 
 
 @_kernel
@@ -160,22 +182,15 @@ def sst_row(index, productions, child_offsets, nodes, decay, row, scratch):  # t
             scratch = larger
         delta = scratch[end : end + size]
         delta[:] = decay
-        for i in range(arity):
-            child = top - 1 - i
-            width = starts[child + 1] - starts[child]
-            if size > 0 and width > 0:
-                first = index.groups[rule_of[child]]
-                below = scratch[starts[child] : starts[child + 1]]
-                column = index.column_offsets[rule] + i * size
-                for m in range(size):
-                    place = index.columns[column + m] - first
-                    if 0 <= place < width:
-                        delta[m] *= 1.0 + below[place]
         if size > 0:
-            first = index.groups[rule]
+            for i in range(arity):
+                child = top - 1 - i
+                below = scratch[starts[child] : starts[child + 1]]
+                if len(below) > 0:
+                    column = index.column_offsets[rule] + i * size
+                    _match_children(index, column, size, rule_of[child], below, delta)
             for k in range(index.posting_offsets[rule], index.posting_offsets[rule + 1]):
-                place = index.posting_places[k] - first
-                row[index.posting_trees[k]] += index.posting_counts[k] * delta[place]
+                row[index.posting_trees[k]] += delta[index.posting_members[k]]
         top -= arity
         begin = starts[top]
         if begin < end:
@@ -184,6 +199,19 @@ def sst_row(index, productions, child_offsets, nodes, decay, row, scratch):  # t
         top += 1
         starts[top] = begin + size
     return scratch
+
+
+@_kernel
+def _match_children(index, column, size, rule, below, delta):  # type: ignore[no-untyped-def]
+    """Multiply 1 + Delta of the children, of those members whose child has the production."""
+    first = index.groups[rule]
+    places = index.columns[column : column + size]
+    begin = np.searchsorted(places, first)
+    for k in range(begin, size):
+        at = places[k] - first
+        if at >= len(below):
+            break
+        delta[index.column_members[column + k]] *= 1.0 + below[at]
 
 
 @_kernel

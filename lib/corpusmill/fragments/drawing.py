@@ -14,6 +14,8 @@ from math import ceil
 from typing import NamedTuple
 from unicodedata import category, east_asian_width
 
+from corpusmill.fragments.fragment import Fragment
+
 FONT_SIZE = 13
 LEVEL = 40
 MARGIN = 8
@@ -21,6 +23,7 @@ _BOX = 20
 _GAP = 10.0
 _PADDING = 5.0
 _LONGEST_LABEL = 32
+_JOINERS = "\u200c\u200d"
 _NARROW, _BROAD = frozenset("fijlrtI.,;:'`!|()[]{} -/\\"), frozenset("mwMW@%&")
 
 STYLE = f"""
@@ -33,23 +36,6 @@ svg.tree .left-out rect {{ fill: #f3f3f3; stroke: #888; stroke-dasharray: 3 2; }
 svg.tree .left-out text {{ fill: #555; }}
 """
 """CSS of all drawings: words are italic, nodes whose children are left out in dashed boxes."""
-
-
-class Fragment(NamedTuple):
-    """A part of a tree, in preorder.
-
-    Attributes
-    ----------
-    labels : sequence of str
-    arities : sequence of int
-        Numbers of children within the fragment.
-    expanded : sequence of bool
-        False for a node that has children in the trees, but none in the fragment.
-    """
-
-    labels: Sequence[str]
-    arities: Sequence[int]
-    expanded: Sequence[bool]
 
 
 class Mark(NamedTuple):
@@ -132,8 +118,9 @@ def parents(arities: Sequence[int]) -> list[int]:
 
 
 def visible(label: str) -> str:
-    """Show what would be invisible: an empty label, control characters."""
-    return "".join(chr(0x2400 + ord(c)) if ord(c) < 0x20 else c for c in label) or "∅"
+    """Show what would not be seen or would reorder its surroundings, as Python writes it."""
+    shown = (c if c.isprintable() or c in _JOINERS else repr(c)[1:-1] for c in label)
+    return "".join(shown) or "∅"
 
 
 def _kind(fragment: Fragment, node: int) -> str:

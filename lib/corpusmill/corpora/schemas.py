@@ -74,3 +74,39 @@ PATTERNS = T.StructType(
 """A pattern for `alignment`: instance m of the row holds the features
 ``feature_ids[instance_offsets[m]:instance_offsets[m + 1]]``, each ``feature_counts`` times, and
 occurs ``instance_weights[m]`` times. ``labels`` is null where they are not known."""
+
+TREES = T.StructType(
+    [
+        T.StructField("example_id", T.StringType(), nullable=False),
+        T.StructField("target", T.StringType(), nullable=True),
+        T.StructField("node_labels", STRINGS, nullable=False),
+        T.StructField("node_arities", INTS, nullable=False),
+        T.StructField("tree_offsets", INTS, nullable=False),
+        T.StructField("vector_ids", INTS, nullable=False),
+        T.StructField("vector_values", DOUBLES, nullable=False),
+    ]
+)
+"""An example of trees for `fragments`: tree k of the row has, in preorder, the nodes
+``tree_offsets[k]:tree_offsets[k + 1]``, each with a label and a number of children. Beside the
+trees there may be a feature vector. ``target`` is the class, null where it is not known."""
+
+PROPOSITIONS = T.StructType(
+    [
+        T.StructField("document_id", T.StringType(), nullable=False),
+        T.StructField("sentence", T.IntegerType(), nullable=False),
+        T.StructField("has_words", T.BooleanType(), nullable=False),
+        T.StructField("node_labels", STRINGS, nullable=False),
+        T.StructField("node_arities", INTS, nullable=False),
+        T.StructField("predicates", INTS, nullable=False),
+        T.StructField("lemmas", STRINGS, nullable=False),
+        T.StructField("argument_offsets", INTS, nullable=False),
+        T.StructField("argument_labels", STRINGS, nullable=False),
+        T.StructField("argument_firsts", INTS, nullable=False),
+        T.StructField("argument_lasts", INTS, nullable=False),
+    ]
+)
+"""A parsed sentence and its propositions. The tree is in preorder; its leaves are the tokens,
+numbered from 0: words below their parts of speech or, without words, the parts of speech.
+Predicate p is the token ``predicates[p]`` and has the arguments
+``argument_offsets[p]:argument_offsets[p + 1]``; argument a is the tokens
+``argument_firsts[a]:argument_lasts[a]``. Labels are those of CoNLL-2005: V, A0, AM-TMP, C-A1."""

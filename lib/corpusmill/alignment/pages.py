@@ -8,13 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from corpusmill.pages import page
+
 _STYLE = """
-body { font: 14px/1.5 sans-serif; margin: 2em auto; max-width: 70em; color: #222; padding: 0 1em; }
-h2 { border-bottom: 1px solid #ccc; margin-top: 1.6em; }
-table { border-collapse: collapse; width: 100%; }
-td, th { padding: 0.25em 0.6em; text-align: left; vertical-align: top; }
-tr:nth-child(even) { background: #f5f5f5; }
-td.number { text-align: right; }
 mark { background: #ffe08a; }
 span.evidence { color: #777; font-size: 85%; }
 """
@@ -50,11 +46,7 @@ def errors_page(errors: pd.DataFrame, judged: int, wrong: int) -> str:
         )
         parts += [_row(row) for row in group.to_dict("records")]
         parts.append("</table>")
-    body = "".join(parts)
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Errors</title>'
-        f"<style>{_STYLE}</style>{body}</html>\n"
-    )
+    return page("Errors", "".join(parts), _STYLE)
 
 
 def _row(row: dict[Any, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from corpusmill.corpora.tree_formats import escape_label
+
 
 class Fragment(NamedTuple):
     """A part of a tree, in preorder.
@@ -35,7 +37,7 @@ def fragment_text(labels: Sequence[str], arities: Sequence[int]) -> str:
     Returns
     -------
     str
-        Fragments that differ have texts that differ.
+        Labels are escaped as in `corpora.tree_formats`, whose `parse_bracketed` reads it.
 
     Examples
     --------
@@ -45,11 +47,11 @@ def fragment_text(labels: Sequence[str], arities: Sequence[int]) -> str:
     parts = []
     waiting: list[int] = []  # children that the open nodes still lack
     for label, arity in zip(labels, arities, strict=True):
-        parts.append(f"{' ' * bool(parts)}({label}")
+        parts.append(f" ({escape_label(label)}")
         waiting.append(arity)
         while waiting and not waiting[-1]:
             waiting.pop()
             parts.append(")")
             if waiting:
                 waiting[-1] -= 1
-    return "".join(parts)
+    return "".join(parts)[1:]

@@ -21,8 +21,9 @@ def splits_figure(runs: pd.DataFrame, metric: str, exact: float | None = None) -
     Parameters
     ----------
     runs : pandas.DataFrame
-        A row a run: ``setting`` (what was varied), ``value``, ``metric`` and ``seconds``. Runs
-        of the same setting and value are points of their own; the line runs through the means.
+        A row a run: ``setting`` (what was varied), ``value``, ``metric`` and ``seconds``; an
+        infinite value is no limit. Runs of the same setting and value are points of their own,
+        and the line runs through their means.
     metric : str
         What ``metric`` is, for the axis.
     exact : float, optional
@@ -38,7 +39,7 @@ def splits_figure(runs: pd.DataFrame, metric: str, exact: float | None = None) -
         if exact is not None:
             upper.axhline(exact, color="0.4", linestyle="--", label="exact kernel")
         lower.set_xlabel(setting, parse_math=False)
-        lower.set_ylim(bottom=0)
+    grid[1, 0].set_ylim(bottom=0)  # shared by the row, hence after all is drawn
     grid[0, 0].set_ylabel(metric, parse_math=False)
     grid[1, 0].set_ylabel("seconds")
     if exact is not None and settings:
@@ -53,7 +54,9 @@ def _draw_runs(axes: Axes, rows: pd.DataFrame, column: str, color: str) -> None:
     axes.plot(range(len(values)), [means[value] for value in values], color=color)
     place = [values.index(value) for value in rows["value"]]
     axes.plot(place, rows[column], color=color, marker="o", linestyle="none")
-    axes.set_xticks(range(len(values)), [f"{value:,g}" for value in values])
+    axes.set_xticks(
+        range(len(values)), [f"{value:,.10g}" if np.isfinite(value) else "all" for value in values]
+    )
     axes.margins(x=0.1, y=0.15)
     axes.grid(axis="y", alpha=0.3)
 
@@ -73,10 +76,10 @@ def comparison_figure(comparison: pd.DataFrame) -> Figure:
     axes = figure.subplots()
     for shift, column, color in ((-0.2, "exact", "0.65"), (0.2, "linearised", "tab:blue")):
         bars = axes.barh(place + shift, rows[column], 0.4, label=column, color=color)
-        axes.bar_label(bars, fmt="%.1f", padding=3, fontsize=8)
+        axes.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
     axes.set_yticks(place, list(names), parse_math=False)
     axes.invert_yaxis()
-    axes.set(xlabel="F1 of the class, percent", xlim=(0, 108), xticks=range(0, 101, 20))
+    axes.set(xlabel="percent (F1 of a class)", xlim=(0, 108), xticks=range(0, 101, 20))
     figure.legend(loc="outside lower right", ncols=2)
     return figure
 

@@ -90,6 +90,35 @@ def read_lines(spark: SparkSession, path: str, key: str) -> DataFrame:
     )
 
 
+def read_text(spark: SparkSession, path: str, limits: QuarantineSettings, key: str) -> DataFrame:
+    """Read text files as lines that have been checked.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    path
+        As of `read_lines`.
+    limits
+        How long a record may be.
+    key
+        The conf key that holds the path, for messages.
+
+    Returns
+    -------
+    DataFrame
+        ``source``, ``position``, ``reason`` (null where nothing is wrong so far), ``record``
+        (binary, its beginning) and ``text`` (string, null for an unusable line).
+
+    Raises
+    ------
+    UsageError
+        CONF06 when there is nothing to read.
+    """
+    lines = _check_lines(read_lines(spark, path, key), limits).drop("block", "line")
+    return _check_fields(lines, {"text": "text"})
+
+
 def read_whole(spark: SparkSession, path: str, key: str) -> DataFrame:
     """Read each file as one value: ``source`` (string) and ``value`` (binary, decompressed).
 

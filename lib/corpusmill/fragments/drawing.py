@@ -8,6 +8,7 @@ that two of them are joined in the time of the lower one, and a whole tree in O(
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from html import escape
 from math import ceil
@@ -17,9 +18,10 @@ from unicodedata import category, east_asian_width
 from corpusmill.fragments.fragment import Fragment
 
 FONT_SIZE = 13
-LEVEL = 40
 MARGIN = 8
 _BOX = 20
+_EDGE, _STEEPNESS, _LONGEST_EDGE = 20.0, 0.08, 140.0
+"""Least height of an edge, share of its width that it is high at least, and most height."""
 _GAP = 10.0
 _PADDING = 5.0
 _LONGEST_LABEL = 32
@@ -81,7 +83,7 @@ def draw(fragment: Fragment, marks: Mapping[int, Mark] | None = None) -> Drawing
     shown = [_cut(label) for label in labels]
     widths = [_width(label) + 2 * _PADDING for label in shown]
     x, width = _columns(fragment.arities, above, widths)
-    depths = _depths(above)
+    tops = _tops(x, above)
     parts = []
     for node, parent in enumerate(above):
         mark = (marks or {}).get(node, Mark())
@@ -91,11 +93,11 @@ def draw(fragment: Fragment, marks: Mapping[int, Mark] | None = None) -> Drawing
         parts.append(
             f'<g class="{classes}" style="{mark.style}">'
             + (f"<title>{tip}</title>" if tip else "")
-            + (_edge(x, depths, node, parent, mark.edge) if parent >= 0 else "")
-            + _label(shown[node], x[node], depths[node], widths[node])
+            + (_edge(x, tops, node, parent, mark.edge) if parent >= 0 else "")
+            + _label(shown[node], x[node], tops[node], widths[node])
             + "</g>"
         )
-    height = max(depths) * LEVEL + _BOX + 2 * MARGIN
+    height = max(tops) + _BOX + MARGIN
     svg = (
         f'<svg class="tree" role="img" aria-label="tree of {len(above)} nodes" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}">{"".join(parts)}</svg>'
@@ -150,24 +152,30 @@ def _character_width(character: str) -> float:
     return 0.72 if character.isupper() else 0.63
 
 
-def _edge(x: list[float], depths: list[int], node: int, parent: int, classes: str) -> str:
-    top, bottom = depths[parent] * LEVEL + MARGIN + _BOX, depths[node] * LEVEL + MARGIN
-    return f'<path class="{classes}" d="M{x[parent]:.1f} {top}L{x[node]:.1f} {bottom}"/>'
+def _edge(x: list[float], tops: list[int], node: int, parent: int, classes: str) -> str:
+    start = f"M{x[parent]:.1f} {tops[parent] + _BOX}"
+    return f'<path class="{classes}" d="{start}L{x[node]:.1f} {tops[node]}"/>'
 
 
-def _label(text: str, x: float, depth: int, width: float) -> str:
-    top = depth * LEVEL + MARGIN
+def _label(text: str, x: float, top: int, width: float) -> str:
     return (
         f'<rect x="{x - width / 2:.1f}" y="{top}" width="{width:.1f}" height="{_BOX}"/>'
         f'<text x="{x:.1f}" y="{top + 0.72 * _BOX:.1f}">{escape(text)}</text>'
     )
 
 
-def _depths(above: list[int]) -> list[int]:
+def _tops(x: list[float], above: list[int]) -> list[int]:
+    """Give each node's upper end; levels are the further apart, the wider the edges between."""
     depths = [0] * len(above)
+    widest: dict[int, float] = defaultdict(float)
     for node, parent in enumerate(above[1:], start=1):
         depths[node] = depths[parent] + 1
-    return depths
+        widest[depths[node]] = max(widest[depths[node]], abs(x[node] - x[parent]))
+    tops = [MARGIN]
+    for depth in range(1, max(depths) + 1):
+        edge = min(max(_EDGE, _STEEPNESS * widest[depth]), _LONGEST_EDGE)
+        tops.append(tops[-1] + _BOX + round(edge))
+    return [tops[depth] for depth in depths]
 
 
 class _Side:

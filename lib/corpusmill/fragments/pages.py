@@ -63,7 +63,9 @@ table.decision td:not(:last-child), table.decision th { white-space: nowrap; }
 table.decision td:last-child { width: 100%; }
 tr.predicted td, tr.total td { font-weight: bold; }
 table.scores { width: auto; }
-details summary { cursor: pointer; }
+summary { cursor: pointer; }
+summary code { display: inline-block; vertical-align: top; max-width: 95%; max-height: 6em;
+  overflow: auto; padding-top: 3px; }
 h3 { margin-bottom: 0; }
 @media (max-width: 50em) { .overview { display: block; } }
 """

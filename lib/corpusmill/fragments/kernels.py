@@ -1,104 +1,134 @@
 r"""Tree kernels, a row at a time: one tree against all trees of an index.
 
-The SubSet Tree kernel (SST; Collins and Duffy 2002) of two trees is
+All are sums over pairs of nodes, K(T, T') = sum over n of T, n' of T' of Delta(n, n').
 
-    K(T, T') = sum over nodes n of T, n' of T' of Delta(n, n'),
-    Delta(n, n') = 0 unless the productions at n and n' are the same, else
-    Delta(n, n') = lambda prod_i (1 + Delta(c_i(n), c_i(n'))),   Delta(leaf, .) = 0,
-
-which is the inner product of the trees' vectors of fragments, where a fragment of k productions
-that occurs t times has the value t lambda^(k / 2).
+``sst``
+    The SubSet Tree kernel (Collins and Duffy 2002). Delta(n, n') = 0 unless the productions at n
+    and n' are the same, else lambda prod_i (1 + Delta(c_i(n), c_i(n'))), where Delta(leaf, .) = 0.
+    It is the inner product of the trees' vectors of fragments, where a fragment of k productions
+    that occurs t times has the value t lambda^(k / 2).
+``st``
+    The SubTree kernel (Vishwanathan and Smola 2002; sigma = 0 in Moschitti 2006): the fragments
+    are the complete subtrees, leaves alone excluded. For c(u) occurrences of the subtree u, of
+    k(u) productions, K = sum_u c(u) c'(u) lambda^k(u).
+``sst_bow``
+    The fragments of ``sst``, and every leaf as one of its own (Zhang and Lee 2003):
+    K = K_sst + lambda sum over leaves l of c(l) c'(l).
 
 Delta depends on the two subtrees alone. So for a node n one pass over the *distinct* subtrees of
 the index with the same production gives Delta(n, .) for all of them, and a second pass over the
-places where they occur (a posting list a production) adds it to the row.
+places where they occur adds it to the row. What ``st`` and ``sst_bow`` have of their own are
+values of identical subtrees, which need the second pass alone.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
+from scipy.sparse import csr_array
 
-from corpusmill.fragments.forests import Interned
-from corpusmill.types import AnyArray, Floats, Offsets, TokenIds
+from corpusmill.fragments.forests import Interned, Subtrees, bags_of_subtrees, intern
+from corpusmill.types import AnyArray, Floats, Forest, Offsets, TokenIds
+
+TreeKernel = Literal["sst", "st", "sst_bow"]
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-_SCRATCH = 1 << 14
+SCRATCH = 1 << 14
+"""Numbers of room that a row begins with."""
+_MOST_OPEN = 64
+_SMALL = 256
+
+
+class Postings(NamedTuple):
+    """Where the distinct subtrees of a forest occur, by their places.
+
+    Attributes
+    ----------
+    offsets : Offsets, shape (subtrees + 1,)
+        The subtree at a place has the postings ``offsets[place]:offsets[place + 1]``.
+    trees : TokenIds, shape (nodes,)
+        Its trees, ascending; one for each node.
+    members : TokenIds, shape (nodes,)
+        Beside them the place less the first of its group.
+    """
+
+    offsets: Offsets
+    trees: TokenIds
+    members: TokenIds
 
 
 class Index(NamedTuple):
-    """The distinct subtrees of a forest by production, and where they occur.
+    """The distinct subtrees of a forest by production, their children, and where they occur.
 
-    Subtrees that are no leaves are ordered by production; a *place* is one in this order.
+    A *place* is a subtree in the order of productions, leaves at the end.
 
     Attributes
     ----------
     groups : Offsets, shape (productions + 1,)
         Production p has the places ``groups[p]:groups[p + 1]``.
-    places : int64, shape (subtrees,)
-        The place of each subtree; -1 for a leaf.
+    places : TokenIds, shape (subtrees,)
+        The place of each subtree.
     column_offsets : Offsets, shape (productions + 1,)
         Where the production's children begin in ``columns``.
-    columns : int32
+    columns : TokenIds
         For a production of k children and g places, k blocks of g: the place of the i-th child,
-        -1 for a leaf, ascending.
-    column_members : int32
+        ascending.
+    column_members : TokenIds
         Beside it the member of the group, 0 to g - 1, whose child it is.
-    posting_offsets : Offsets, shape (productions + 1,)
-    posting_trees : int32, shape (postings,)
-        The trees in which a production stands, ascending; one for each node.
-    posting_members : int32, shape (postings,)
-        Beside it the member of the production's group that stands there.
+    postings : Postings
     trees : int
     """
 
     groups: Offsets
-    places: AnyArray
+    places: TokenIds
     column_offsets: Offsets
     columns: TokenIds
     column_members: TokenIds
-    posting_offsets: Offsets
-    posting_trees: TokenIds
-    posting_members: TokenIds
+    postings: Postings
     trees: int
 
 
 def build_index(interned: Interned) -> Index:
     """Index a forest for rows of a kernel; O(nodes log nodes)."""
     subtrees, rules = interned.subtrees, len(interned.productions.offsets) - 1
-    inner = np.flatnonzero(subtrees.productions >= 0)
-    order = inner[np.argsort(subtrees.productions[inner], kind="stable")]
-    places = np.full(len(subtrees.labels), -1, np.int64)
-    places[order] = np.arange(len(order))
-    groups = _offsets(subtrees.productions[inner], rules)
+    keys = np.where(subtrees.productions < 0, rules, subtrees.productions)
+    order, groups, places = arrange(keys, rules + 1)
     arities = np.diff(interned.productions.offsets) - 1
     column_offsets = np.zeros(rules + 1, np.int64)
-    np.cumsum(arities * np.diff(groups), out=column_offsets[1:])
+    np.cumsum(arities * np.diff(groups[:-1]), out=column_offsets[1:])
     columns, members = _columns(
         groups, order, subtrees.child_offsets, subtrees.children, places, column_offsets
     )
-    trees = np.repeat(
-        np.arange(len(interned.offsets) - 1, dtype=np.int32), np.diff(interned.offsets)
-    )
-    rules_of = subtrees.productions[interned.nodes]
-    by_rule = np.argsort(rules_of, kind="stable")[np.count_nonzero(rules_of < 0) :]
-    found = interned.nodes[by_rule]
-    return Index(
-        groups,
-        places,
-        column_offsets,
-        columns,
-        members,
-        _offsets(rules_of[by_rule], rules),
-        trees[by_rule],
-        (places[found] - groups[rules_of[by_rule]]).astype(np.int32),
-        len(interned.offsets) - 1,
+    postings = post(interned, groups, places)
+    trees = len(interned.offsets) - 1
+    return Index(groups[:-1], places, column_offsets, columns, members, postings, trees)
+
+
+def arrange(keys: AnyArray, size: int) -> tuple[AnyArray, Offsets, TokenIds]:
+    """Sort subtrees by key: their numbers, the groups' offsets, the place of each."""
+    order = np.argsort(keys, kind="stable")
+    places = np.empty(len(keys), np.int32)
+    places[order] = np.arange(len(keys), dtype=np.int32)
+    return order, _offsets(keys, size), places
+
+
+def post(interned: Interned, groups: Offsets, places: TokenIds) -> Postings:
+    """List where subtrees occur."""
+    trees = np.arange(len(interned.offsets) - 1, dtype=np.int32)
+    found = places[interned.nodes]
+    by_place = np.argsort(found, kind="stable")
+    firsts = np.repeat(groups[:-1], np.diff(groups)).astype(np.int32)
+    found = found[by_place]
+    return Postings(
+        _offsets(found, len(places)),
+        np.repeat(trees, np.diff(interned.offsets))[by_place],
+        found - firsts[found],
     )
 
 
-def _offsets(keys: TokenIds, size: int) -> Offsets:
+def _offsets(keys: AnyArray, size: int) -> Offsets:
     offsets = np.zeros(size + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=size), out=offsets[1:])
     return offsets
@@ -108,7 +138,7 @@ def _offsets(keys: TokenIds, size: int) -> Offsets:
 def _columns(groups, order, child_offsets, children, places, column_offsets):  # type: ignore[no-untyped-def]
     columns = np.empty(column_offsets[-1], np.int32)
     members = np.empty(column_offsets[-1], np.int32)
-    for rule in range(len(groups) - 1):
+    for rule in range(len(column_offsets) - 1):
         size = groups[rule + 1] - groups[rule]
         if size == 0:
             continue
@@ -121,6 +151,65 @@ def _columns(groups, order, child_offsets, children, places, column_offsets):  #
             columns[begin : begin + size] = column[ranks]
             members[begin : begin + size] = ranks
     return columns, members
+
+
+@_kernel
+def heavy_first(nodes, child_offsets):  # type: ignore[no-untyped-def]
+    """Order a tree's nodes so that few of them are ever half done.
+
+    Gives ``order``, to be read backwards: children before parents, of siblings the largest
+    first and then the others from left to right; and each node's parent, and its number among
+    the siblings, by position in preorder. As a child that is not the first is at most half its
+    parent, there are never more than log2(nodes) nodes of which some child, not all, are done.
+    """
+    count = len(nodes)
+    sizes, order = np.empty(count, np.int32), np.empty(count, np.int32)
+    parents, ranks = np.full(count, -1, np.int32), np.zeros(count, np.int32)
+    for at in range(count - 1, -1, -1):
+        child = at + 1
+        for i in range(child_offsets[nodes[at] + 1] - child_offsets[nodes[at]]):
+            parents[child], ranks[child] = at, i
+            child += sizes[child]
+        sizes[at] = child - at
+    waiting = np.empty(count, np.int32)
+    waiting[:1] = 0
+    top, filled = min(count, 1), 0
+    while top > 0:
+        top -= 1
+        at = waiting[top]
+        order[filled] = at
+        filled += 1
+        end, child, heavy = at + sizes[at], at + 1, at + 1
+        while child < end:
+            heavy = child if sizes[child] > sizes[heavy] else heavy
+            child += sizes[child]
+        child = at + 1
+        if child < end:
+            waiting[top] = heavy
+            top += 1
+        while child < end:
+            if child != heavy:
+                waiting[top] = child
+                top += 1
+            child += sizes[child]
+    return order, parents, ranks
+
+
+@_kernel
+def with_room(scratch, used, size):  # type: ignore[no-untyped-def]
+    """Give a scratch that holds so much more, with what is used of it."""
+    if used + size <= len(scratch):
+        return scratch
+    larger = np.empty(2 * (used + size), np.float64)
+    larger[:used] = scratch[:used]
+    return larger
+
+
+@_kernel
+def _group_size(index, rule):  # type: ignore[no-untyped-def]
+    if 0 <= rule < len(index.groups) - 1:
+        return index.groups[rule + 1] - index.groups[rule]
+    return 0
 
 
 @_kernel
@@ -137,6 +226,20 @@ def _match_children(index, column, size, rule, below, delta):  # type: ignore[no
 
 
 @_kernel
+def _scatter(index, rule, delta, row):  # type: ignore[no-untyped-def]
+    """Add Delta where the members of a group occur."""
+    postings, first = index.postings, index.groups[rule]
+    begin, end = postings.offsets[first], postings.offsets[first + len(delta)]
+    if len(delta) == 1:
+        value = delta[0]
+        for k in range(begin, end):
+            row[postings.trees[k]] += value
+    else:
+        for k in range(begin, end):
+            row[postings.trees[k]] += delta[postings.members[k]]
+
+
+@_kernel
 def sst_row(index, productions, child_offsets, nodes, decay, row, scratch):  # type: ignore[no-untyped-def]
     """Add K(T, T_j) of one tree with all trees j of an index to ``row``.
 
@@ -144,7 +247,8 @@ def sst_row(index, productions, child_offsets, nodes, decay, row, scratch):  # t
     ----------
     index : Index
     productions, child_offsets
-        Of the subtrees that ``nodes`` are numbers of: those of the index and what is new.
+        Of the subtrees that ``nodes`` are numbers of. The productions must be those of the
+        index, and what is new be numbered after them.
     nodes : TokenIds
         The tree's nodes in preorder.
     decay : float
@@ -161,77 +265,278 @@ def sst_row(index, productions, child_offsets, nodes, decay, row, scratch):  # t
     Notes
     -----
     O(sum over nodes of the distinct subtrees and postings with the node's production); memory
-    that of the nodes whose parent is still to come.
+    O(log(nodes) largest group), whatever the tree's depth and width.
     """
-    rules = len(index.groups) - 1
-    starts = np.empty(len(nodes) + 1, np.int64)
-    rule_of = np.empty(len(nodes), np.int32)
+    order, parents, ranks = heavy_first(nodes, child_offsets)
+    # Nodes whose Delta is in the scratch, each in bounds[k]:bounds[k + 1], the last complete.
+    opened, bounds = np.empty(_MOST_OPEN, np.int32), np.zeros(_MOST_OPEN + 1, np.int64)
     top = 0
-    starts[0] = 0
-    for at in range(len(nodes) - 1, -1, -1):
-        subtree = nodes[at]
-        arity = child_offsets[subtree + 1] - child_offsets[subtree]
-        rule = productions[subtree]
-        end = starts[top]
-        size = 0
-        if 0 <= rule < rules:
-            size = index.groups[rule + 1] - index.groups[rule]
-        if end + size > len(scratch):
-            larger = np.empty(2 * (end + size), np.float64)
-            larger[:end] = scratch[:end]
-            scratch = larger
-        delta = scratch[end : end + size]
-        delta[:] = decay
-        if size > 0:
-            for i in range(arity):
-                child = top - 1 - i
-                below = scratch[starts[child] : starts[child + 1]]
-                if len(below) > 0:
-                    column = index.column_offsets[rule] + i * size
-                    _match_children(index, column, size, rule_of[child], below, delta)
-            for k in range(index.posting_offsets[rule], index.posting_offsets[rule + 1]):
-                row[index.posting_trees[k]] += delta[index.posting_members[k]]
-        top -= arity
-        begin = starts[top]
-        if begin < end:
-            scratch[begin : begin + size] = scratch[end : end + size]
-        rule_of[top] = rule
-        top += 1
-        starts[top] = begin + size
+    for k in range(len(nodes) - 1, -1, -1):
+        at = order[k]
+        rule = productions[nodes[at]]
+        size = _group_size(index, rule)
+        if size == 0:
+            continue
+        if top == 0 or opened[top - 1] != at:
+            scratch = with_room(scratch, bounds[top], size)
+            scratch[bounds[top] : bounds[top] + size] = decay
+            opened[top], bounds[top + 1] = at, bounds[top] + size
+            top += 1
+        _scatter(index, rule, scratch[bounds[top - 1] : bounds[top]], row)
+        above = parents[at]
+        top, scratch = _pass_up(
+            index, rule, productions[nodes[above]] if above >= 0 else -1, above, ranks[at],
+            decay, opened, bounds, top, scratch,
+        )  # fmt: skip
     return scratch
 
 
 @_kernel
-def _match_children(index, column, size, rule, below, delta):  # type: ignore[no-untyped-def]
-    """Multiply 1 + Delta of the children, of those members whose child has the production."""
-    first = index.groups[rule]
-    places = index.columns[column : column + size]
-    begin = np.searchsorted(places, first)
-    for k in range(begin, size):
-        at = places[k] - first
-        if at >= len(below):
-            break
-        delta[index.column_members[column + k]] *= 1.0 + below[at]
+def _pass_up(index, rule, rule_above, above, rank, decay, opened, bounds, top, scratch):  # type: ignore[no-untyped-def]
+    """Multiply the last Delta into its parent's, which takes its place."""
+    size = _group_size(index, rule_above)
+    if size == 0:
+        return top - 1, scratch
+    column = index.column_offsets[rule_above] + rank * size
+    if top > 1 and opened[top - 2] == above:
+        delta = scratch[bounds[top - 2] : bounds[top - 1]]
+        below = scratch[bounds[top - 1] : bounds[top]]
+        _match_children(index, column, size, rule, below, delta)
+        return top - 1, scratch
+    begin, end = bounds[top - 1], bounds[top]
+    scratch = with_room(scratch, end, size)
+    delta = scratch[end : end + size]
+    delta[:] = decay
+    _match_children(index, column, size, rule, scratch[begin:end], delta)
+    scratch[begin : begin + size] = delta
+    opened[top - 1], bounds[top] = above, begin + size
+    return top, scratch
 
 
 @_kernel
 def sst_rows(index, productions, child_offsets, offsets, nodes, decay, rows):  # type: ignore[no-untyped-def]
-    """Fill ``rows[t]`` with the kernel of tree t and all trees of the index."""
-    scratch = np.empty(_SCRATCH, np.float64)
+    """Add to ``rows[t]`` the SST kernel of tree t and all trees of the index; see `sst_row`."""
+    scratch = np.empty(SCRATCH, np.float64)
     for t in range(len(offsets) - 1):
-        rows[t, :] = 0.0
-        scratch = sst_row(
-            index, productions, child_offsets, nodes[offsets[t] : offsets[t + 1]],
-            decay, rows[t], scratch,
-        )  # fmt: skip
+        tree = nodes[offsets[t] : offsets[t + 1]]
+        scratch = sst_row(index, productions, child_offsets, tree, decay, rows[t], scratch)
 
 
-def sst(index: Index, interned: Interned, decay: float) -> Floats:
-    """Give the SST kernel of every tree with every tree of the index, shape (trees, trees')."""
-    rows = np.empty((len(interned.offsets) - 1, index.trees))
-    subtrees = interned.subtrees
-    sst_rows(
-        index, subtrees.productions, subtrees.child_offsets, interned.offsets, interned.nodes,
-        decay, rows,
-    )  # fmt: skip
+@_kernel
+def same_rows(index, values, offsets, nodes, rows):  # type: ignore[no-untyped-def]
+    """Add to ``rows[t]`` sum_u c(u) c'(u) values[u] over the subtrees u of tree t.
+
+    ``values`` are by subtree, which must be those of the index, and what is new be numbered
+    after them. O(nodes and postings of their subtrees).
+    """
+    postings = index.postings
+    for t in range(len(offsets) - 1):
+        row = rows[t]
+        for u in nodes[offsets[t] : offsets[t + 1]]:
+            value = values[u]
+            if value == 0.0 or u >= len(index.places):
+                continue
+            place = index.places[u]
+            for k in range(postings.offsets[place], postings.offsets[place + 1]):
+                row[postings.trees[k]] += value
+
+
+@_kernel
+def vector_rows(offsets, ids, values, column_offsets, column_rows, column_values, rows):  # type: ignore[no-untyped-def]
+    """Add to ``rows[i]`` the inner products of sparse vector i with those of a matrix by columns.
+
+    Features beyond the matrix are left out. O(nonzeros and nonzeros of their columns).
+    """
+    for i in range(len(offsets) - 1):
+        row = rows[i]
+        for k in range(offsets[i], offsets[i + 1]):
+            if ids[k] >= len(column_offsets) - 1:
+                continue
+            for at in range(column_offsets[ids[k]], column_offsets[ids[k] + 1]):
+                row[column_rows[at]] += values[k] * column_values[at]
+
+
+@_kernel
+def add_scaled(rows, left, right, out):  # type: ignore[no-untyped-def]
+    """Add left[i] rows[i, j] right[j] to ``out``, nothing where a factor is 0 (not 0 times inf)."""
+    for i in range(len(left)):
+        for j in range(len(right)):
+            if left[i] != 0.0 and right[j] != 0.0:
+                out[i, j] += left[i] * rows[i, j] * right[j]
+
+
+def same_values(kernel: TreeKernel, subtrees: Subtrees, decay: float) -> Floats | None:
+    """Give what a pair of occurrences of a subtree is worth beside ``sst``; None for ``sst``.
+
+    Returns
+    -------
+    Floats, shape (subtrees,), or None
+        ``st``: lambda^productions, 0 for leaves; ``sst_bow``: lambda for leaves, 0 for others.
+    """
+    if kernel == "sst":
+        return None
+    if kernel == "sst_bow":
+        return np.where(subtrees.productions < 0, decay, 0.0)
+    return _complete_values(*subtrees, decay)
+
+
+@_kernel
+def _complete_values(labels, productions, child_offsets, children, decay):  # type: ignore[no-untyped-def]
+    values = np.zeros(len(productions))
+    for u in range(len(productions)):
+        if productions[u] < 0:
+            continue
+        values[u] = decay
+        for child in children[child_offsets[u] : child_offsets[u + 1]]:
+            if productions[child] >= 0:
+                values[u] *= values[child]
+    return values
+
+
+def add_rows(
+    kernel: TreeKernel,
+    index: Index,
+    subtrees: Subtrees,
+    values: Floats | None,
+    offsets: Offsets,
+    nodes: TokenIds,
+    decay: float,
+    rows: Floats,
+) -> None:
+    """Add the kernel of trees with all trees of an index to rows, shape (trees, trees').
+
+    ``values`` are `same_values` of the kernel and subtrees; ``offsets`` may be a part of a
+    forest's. Costs and numbering as in `sst_row` and `same_rows`.
+    """
+    if kernel != "st":
+        sst_rows(index, subtrees.productions, subtrees.child_offsets, offsets, nodes, decay, rows)
+    if values is not None:
+        same_rows(index, values, offsets, nodes, rows)
+
+
+def tree_rows(kernel: TreeKernel, index: Index, interned: Interned, decay: float) -> Floats:
+    """Give the kernel of every tree with every tree of the index, shape (trees, trees').
+
+    Parameters
+    ----------
+    kernel : {"sst", "st", "sst_bow"}
+    index : Index
+    interned : Interned
+        Numbered on top of the index's productions, and for other kernels than ``sst`` of its
+        subtrees.
+    decay : float
+        lambda, in (0, 1].
+    """
+    rows = np.zeros((len(interned.offsets) - 1, index.trees))
+    values = same_values(kernel, interned.subtrees, decay)
+    add_rows(
+        kernel, index, interned.subtrees, values, interned.offsets, interned.nodes, decay, rows
+    )
     return rows
+
+
+def self_kernel(kernel: TreeKernel, interned: Interned, decay: float) -> Floats:
+    """Give K(T, T) of each tree.
+
+    Returns
+    -------
+    Floats, shape (trees,)
+        0 for an empty tree; infinity where it exceeds the floating-point numbers.
+
+    Notes
+    -----
+    O(pairs of inner nodes) a tree, from a table of constant size; a tree of more than 256 inner
+    nodes becomes an index of its own. ``st`` and ``sst_bow`` sort the nodes of each tree beside.
+    """
+    found = np.zeros(len(interned.offsets) - 1)
+    subtrees = interned.subtrees
+    if kernel != "st":
+        _self_small(
+            subtrees.productions, subtrees.child_offsets, interned.offsets, interned.nodes,
+            decay, found,
+        )  # fmt: skip
+        for t in np.flatnonzero(found < 0.0):
+            alone = only_tree(interned, int(t))
+            found[t] = tree_rows("sst", build_index(alone), alone, decay)[0, 0]
+    values = same_values(kernel, subtrees, decay)
+    if values is not None:
+        bags = bags_of_subtrees(interned)
+        squares = csr_array(
+            (bags.counts**2, bags.ids, bags.offsets), shape=(len(found), len(values))
+        )
+        found += np.asarray(squares @ values)
+    return found
+
+
+def only_tree(interned: Interned, tree: int) -> Interned:
+    """Take one tree out, with none but its own subtrees and productions."""
+    nodes = interned.nodes[interned.offsets[tree] : interned.offsets[tree + 1]]
+    arities = np.diff(interned.subtrees.child_offsets)[nodes].astype(np.int32)
+    offsets = np.array([0, len(nodes)])
+    return intern(Forest(offsets, interned.subtrees.labels[nodes], arities))
+
+
+@_kernel
+def _self_small(productions, child_offsets, offsets, nodes, decay, out):  # type: ignore[no-untyped-def]
+    """Set K(T, T) of trees of at most `_SMALL` inner nodes, -1 for others."""
+    table = np.empty((_SMALL, _SMALL))
+    rules = np.empty(_SMALL, np.int32)
+    child_begins = np.zeros(_SMALL + 1, np.int64)
+    longest = 1
+    for t in range(len(out)):
+        longest = max(longest, offsets[t + 1] - offsets[t])
+    inner_children, stack = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    for t in range(len(out)):
+        count = _inner_nodes(
+            productions, child_offsets, nodes[offsets[t] : offsets[t + 1]],
+            rules, child_begins, inner_children, stack,
+        )  # fmt: skip
+        out[t] = -1.0
+        if count <= _SMALL:
+            out[t] = _self_sum(count, rules, child_begins, inner_children, decay, table)
+
+
+@_kernel
+def _inner_nodes(productions, child_offsets, nodes, rules, child_begins, children, stack):  # type: ignore[no-untyped-def]
+    """Find a tree's inner nodes, children first, with their productions and children.
+
+    A child that is a leaf is -1. Gives the count, `_SMALL` + 1 if there are more.
+    """
+    top = count = 0
+    for k in range(len(nodes) - 1, -1, -1):
+        rule = productions[nodes[k]]
+        number = -1
+        if rule >= 0:
+            if count == _SMALL:
+                return _SMALL + 1
+            arity = child_offsets[nodes[k] + 1] - child_offsets[nodes[k]]
+            begin = child_begins[count]
+            for i in range(arity):
+                top -= 1
+                children[begin + i] = stack[top]
+            child_begins[count + 1] = begin + arity
+            rules[count] = rule
+            number = count
+            count += 1
+        stack[top] = number
+        top += 1
+    return count
+
+
+@_kernel
+def _self_sum(count, rules, child_begins, children, decay, table):  # type: ignore[no-untyped-def]
+    """Sum Delta over all pairs of a tree's inner nodes; children have lower numbers."""
+    total = 0.0
+    for i in range(count):
+        first = child_begins[i]
+        for j in range(i + 1):
+            delta = 0.0
+            if rules[i] == rules[j]:
+                delta, shift = decay, child_begins[j] - first
+                for k in range(first, child_begins[i + 1]):
+                    a, b = children[k], children[k + shift]
+                    if a >= 0 and b >= 0:
+                        delta *= 1.0 + table[a, b]
+                total += delta if i == j else 2.0 * delta
+            table[i, j] = table[j, i] = delta
+    return total

@@ -20,7 +20,7 @@ from corpusmill.corpora.tree_lines import Line, split_kelp, split_svmlight, unty
     ("line", "expected"),
     [
         ("1 |BT| (A b) |ET|", Line("1", [" (A b) "], [6], [], [])),
-        ("-1 |BT| (A) |BT| |BT|(# #)|ET|", Line("-1", [" (A) ", " ", "(# #)"], [7, 16, 21], [], [])),
+        ("1 |BT| (A) |BT| |BT|(# #)|ET|", Line("1", [" (A) ", " ", "(# #)"], [6, 15, 20], [], [])),
         ("+1 |BT| |ET| 1:0.5 7:-2e-1 |EV|", Line("1", [" "], [7], [1, 7], [0.5, -0.2])),
         ("1 |BT|(A)|ET| 2:1", Line("1", ["(A)"], [6], [2], [1.0])),
         ("1\t|BT| (A) |ET| |BV| 1:1 |EV| # why", Line("1", [" (A) "], [6], [1], [1.0])),

@@ -86,6 +86,8 @@ MESSAGES: dict[str, str] = {
     "ALIGN02": "the warm start's model has {old} features without names, the data {new}; "
     "save the vocabulary with the model or give equally many",
     "ALIGN03": "more than {limit} classes in column 'labels'; is it a column of names?",
+    # Fragments
+    "FRAG01": "more than {limit} classes in column 'target'; is it a column of names?",
     # Spark, as it fails in the middle of a job
     "SPARK01": "out of memory: {problem}; {hint}",
     "SPARK02": "a Python worker ended without a word; it was perhaps killed for its memory: {hint}",

@@ -24,7 +24,10 @@ class FrameModel(Protocol):
         ...
 
 
-MODEL_KINDS = {"alignment": "corpusmill.alignment.model:AlignmentModel"}
+MODEL_KINDS = {
+    "alignment": "corpusmill.alignment.model:AlignmentModel",
+    "fragments": "corpusmill.fragments.model:FragmentsModel",
+}
 
 
 def load(kind: str, folder: str) -> FrameModel:

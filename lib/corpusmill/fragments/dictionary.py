@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 from scipy.sparse import csr_array
 
-from corpusmill.fragments.forests import Interned, Subtrees
+from corpusmill.fragments.forests import Interned
 from corpusmill.fragments.mining import Fragments, Relevance, _insert, _larger, _slot, _with_room
-from corpusmill.types import AnyArray, Flags, Floats, Offsets, TokenIds
+from corpusmill.types import AnyArray, Flags, Floats, TokenIds
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _FRAME = 6
@@ -143,6 +143,28 @@ def _match(slots, parents, moves, numbers, same_level, new_level, subtrees):  # 
 
 
 @_kernel
+def _open_frame(subtrees, cells, frames, depth, child, fresh, place, cell):  # type: ignore[no-untyped-def]
+    """Put the fragment that grew by one node on top of the frame that it grew from."""
+    if depth + 1 == len(frames):
+        more = np.empty((2 * len(frames), _FRAME), np.int64)
+        more[: len(frames)] = frames
+        frames = more
+    below, end = frames[depth, _BELOW], frames[depth, _BELOW_END]
+    start = end
+    if not fresh:
+        cells = _room_for(cells, end + end - below)
+        cells[end : end + end - below] = cells[below:end]
+        start = end + end - below
+    cells, stop = _append_children(cells, start, subtrees, cell)
+    frame = frames[depth + 1]
+    frame[_NODE], frame[_NEXT] = child, place + 1
+    frame[_LEVEL] = below if fresh else frames[depth, _LEVEL]
+    frame[_LEVEL_END] = end if fresh else frames[depth, _LEVEL_END]
+    frame[_BELOW], frame[_BELOW_END] = end, stop
+    return cells, frames
+
+
+@_kernel
 def _match_from(  # type: ignore[no-untyped-def]
     start, u, slots, parents, moves, numbers, same_level, new_level, subtrees,
     filled, out, cells, frames,
@@ -186,19 +208,6 @@ def _match_from(  # type: ignore[no-untyped-def]
             filled += 1
         if not (same_level[child] or new_level[child]):
             continue
-        end = frame[_BELOW_END]
-        if not fresh:
-            cells = _room_for(cells, end + below)
-            cells[end : end + below] = cells[frame[_BELOW] : end]
-        cells, stop = _append_children(cells, end if fresh else end + below, subtrees, cell)
-        if depth + 1 == len(frames):
-            more = np.empty((2 * len(frames), _FRAME), np.int64)
-            more[: len(frames)] = frames
-            frames = more
-        frames[depth + 1, _NODE] = child
-        frames[depth + 1, _LEVEL] = frames[depth, _BELOW if fresh else _LEVEL]
-        frames[depth + 1, _LEVEL_END] = frames[depth, _BELOW_END if fresh else _LEVEL_END]
-        frames[depth + 1, _NEXT] = place + 1
-        frames[depth + 1, _BELOW], frames[depth + 1, _BELOW_END] = end, stop
+        cells, frames = _open_frame(subtrees, cells, frames, depth, child, fresh, place, cell)
         depth += 1
     return filled, out, cells, frames

@@ -39,9 +39,6 @@ class Subtrees(NamedTuple):
     child_offsets: Offsets
     children: TokenIds
 
-    def __len__(self) -> int:  # type: ignore[override]
-        return len(self.labels)
-
 
 class Productions(NamedTuple):
     """Distinct productions: a label and the labels of the children, in order.
@@ -87,7 +84,7 @@ def intern(
     subtrees: Subtrees = NO_SUBTREES,
     productions: Productions = NO_PRODUCTIONS,
 ) -> Interned:
-    """Number the distinct subtrees and productions of a forest.
+    """Give the distinct subtrees and productions of a forest their numbers.
 
     Parameters
     ----------
@@ -107,7 +104,7 @@ def intern(
     taken for equality. Needs no recursion, so that depth is bounded by memory alone.
     """
     nodes, edges = len(forest.labels), int(forest.arities.sum())
-    known, known_edges = len(subtrees.labels), len(subtrees.children)
+    known = len(subtrees.labels)
     tree_keys = _Keys.of(
         np.arange(known + 1) + subtrees.child_offsets,
         _interleave(subtrees.labels, subtrees.child_offsets, subtrees.children),
@@ -144,7 +141,7 @@ class _Keys(NamedTuple):
     slots: TokenIds
     offsets: Offsets
     values: TokenIds
-    count: int
+    known: int
 
     @classmethod
     def of(cls, offsets: Offsets, values: TokenIds, more: int, more_values: int) -> _Keys:

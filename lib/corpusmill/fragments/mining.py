@@ -159,7 +159,7 @@ def subtree_weights(
 ) -> Floats:
     """Give sum_i beta_i c_i(u) / ||T_i|| for each subtree u; norms of 0 are empty trees."""
     shares = np.divide(beta, norms, out=np.zeros(len(beta)), where=norms > 0)
-    return np.bincount(nodes, np.repeat(shares, np.diff(offsets)), size)
+    return np.bincount(nodes, np.repeat(shares, np.diff(offsets)), size).astype(np.float64)
 
 
 def _best(values: Floats, limit: int) -> Flags:
@@ -240,21 +240,23 @@ def _insert(slots, parents, moves, count, parent, move):  # type: ignore[no-unty
 def _can_grow(subtrees, begin, end):  # type: ignore[no-untyped-def]
     for k in range(begin, end):
         if subtrees.productions[subtrees.children[k]] >= 0:
-            return True
-    return False
+            break
+    else:
+        return False
+    return True
 
 
 @_kernel
 def _base_fragments(subtrees, weights, factor):  # type: ignore[no-untyped-def]
     """Put the smallest fragment of every subtree into a new trie."""
-    size, total = 0, 0
+    size = total = 0
     used = np.zeros(len(subtrees.productions), np.bool_)
-    for u in range(len(subtrees.productions)):
-        used[u] = subtrees.productions[u] >= 0 and weights[u] != 0.0
+    for k in range(len(subtrees.productions)):
+        used[k] = subtrees.productions[k] >= 0 and weights[k] != 0.0
     for u in np.flatnonzero(used):
         if _can_grow(subtrees, subtrees.child_offsets[u], subtrees.child_offsets[u + 1]):
             size += 1
-            total += subtrees.child_offsets[u + 1] - subtrees.child_offsets[u]
+            total += int(subtrees.child_offsets[u + 1] - subtrees.child_offsets[u])
     slots = np.full(1024, -1, np.int32)
     parents, moves, values = np.zeros(512, np.int64), np.zeros(512, np.int64), np.zeros(512)
     nodes, shares = np.empty(size, np.int32), np.empty(size)
@@ -389,9 +391,9 @@ def _follow_states(  # type: ignore[no-untyped-def]
                     begin, end = subtrees.child_offsets[u], subtrees.child_offsets[u + 1]
                     grows = grows or _can_grow(subtrees, begin, end)
                     if len(out.nodes):
-                        out.frontier[total + wide : total + wide + end - begin] = (
-                            subtrees.children[begin:end]
-                        )
+                        out.frontier[total + wide : total + wide + end - begin] = subtrees.children[
+                            begin:end
+                        ]
                     wide += end - begin
                 if grows:
                     if len(out.nodes):

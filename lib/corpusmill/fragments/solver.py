@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from corpusmill.types import AnyArray, Floats
+from corpusmill.types import Floats
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 _DONE, _MISSING, _LIMIT = 0, 1, 2

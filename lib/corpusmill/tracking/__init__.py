@@ -140,6 +140,12 @@ class Tracker:
             if mlflow is not None:
                 mlflow.MlflowClient().log_table(self.run_id, table, path)
 
+    def log_csv(self, table: pd.DataFrame, path: str) -> None:
+        """Log a table as a file to take away, for instance as ``tables/fragments.csv``."""
+        with self._logging() as mlflow:
+            if mlflow is not None:
+                mlflow.MlflowClient().log_text(self.run_id, table.to_csv(index=False), path)
+
     def log_html(self, text: str, path: str) -> None:
         """Log a page, for instance as ``pages/review.html``."""
         with self._logging() as mlflow:

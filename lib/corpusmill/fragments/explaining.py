@@ -1,0 +1,206 @@
+"""Fragments as people read them, and what decided a prediction. No Spark.
+
+Python loops are fine here: they run over the few fragments and examples that are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from scipy.sparse import csr_array
+
+from corpusmill.fragments.fragment import Fragment, fragment_text
+from corpusmill.fragments.model import FragmentsModel, Space
+from corpusmill.fragments.pages import Contribution, Explanation
+from corpusmill.fragments.tables import best_fragments
+from corpusmill.types import AnyArray, Floats
+
+Move = tuple[int, int, int]
+
+
+def fragment_of(space: Space, column: int) -> Fragment:
+    """Spell the fragment of a column of the explicit space; a feature of a vector has one node."""
+    for fragments in space.fragments:
+        size = len(fragments.offsets) - 1
+        if column < size:
+            begin, end = 3 * fragments.offsets[column : column + 2]
+            return spell(fragments.moves[begin:end].reshape(-1, 3), space)
+        column -= size
+    return Fragment([f"feature {column}"], [0], [True])
+
+
+def spell(moves: AnyArray, space: Space) -> Fragment:
+    """Turn the moves of `corpusmill.fragments.mining` into nodes in preorder."""
+    labels: list[str] = [""]
+    children: list[list[int]] = [[]]
+    level, below = [0], [0]
+    for fresh, place, production in moves.tolist():
+        if fresh:
+            level, below = below, []
+        node = level[place]
+        labels[node], *names = space.vocabulary.text(production)
+        children[node] = list(range(len(labels), len(labels) + len(names)))
+        labels += names
+        children += [[] for _ in names]
+        below += children[node]
+    order, waiting = [], [0]
+    while waiting:
+        node = waiting.pop()
+        order.append(node)
+        waiting += reversed(children[node])
+    # What is not expanded is drawn as open where the label ever stands above others.
+    inner = _inner_labels(space)
+    return Fragment(
+        [labels[node] for node in order],
+        [len(children[node]) for node in order],
+        [bool(children[node]) or labels[node] not in inner for node in order],
+    )
+
+
+def _inner_labels(space: Space) -> set[str]:
+    rules = space.vocabulary.productions
+    return {space.vocabulary.labels[label] for label in rules.labels[rules.offsets[:-1]]}
+
+
+def best_of_classes(model: FragmentsModel, most: int) -> pd.DataFrame:
+    """Give each machine's fragments of largest |weight|, as `tables.best_fragments`."""
+    names = model.classes[: model.weights.shape[0]]
+    return best_fragments(
+        names,
+        model.dense_weights,
+        model.document_frequency,
+        lambda column: fragment_of(model.space, column),
+        most,
+    )
+
+
+def deciding_fragments(
+    model: FragmentsModel, batch: pa.RecordBatch, most: int
+) -> tuple[pa.Array, pa.Array]:
+    """Give for each row the fragments that spoke most for its class, and their contributions.
+
+    Returns
+    -------
+    tuple of pyarrow.ListArray
+        Texts and w_j x_j, largest first, only those above 0; at most so many a row.
+    """
+    vectors = model.space.vectors(batch)
+    chosen = model.scores(vectors).argmax(axis=1)
+    single = model.weights.shape[0] == 1
+    rows = np.repeat(np.arange(batch.num_rows), np.diff(vectors.indptr))
+    machines = np.zeros(len(rows), np.int64) if single else chosen[rows]
+    signs = np.where(single & (chosen[rows] == 1), -1.0, 1.0)
+    parts = vectors.data * model.dense_weights[machines, vectors.indices] * signs
+    order = np.lexsort((-parts, rows))
+    order = order[parts[order] > 0.0]
+    sizes = np.bincount(rows[order], minlength=batch.num_rows)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = order[rank < most]
+    offsets = np.zeros(batch.num_rows + 1, np.int32)
+    np.cumsum(np.minimum(sizes, most), out=offsets[1:])
+    columns, places = np.unique(vectors.indices[kept], return_inverse=True)
+    found = [fragment_of(model.space, int(column)) for column in columns]
+    texts = pa.array([fragment_text(item.labels, item.arities) for item in found], pa.string())
+    return (
+        pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(places))),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(parts[kept])),
+    )
+
+
+def explain(model: FragmentsModel, batch: pa.RecordBatch, most: int = 10) -> list[Explanation]:
+    """Tell what decided each prediction of a few tree rows.
+
+    Parameters
+    ----------
+    model : FragmentsModel
+    batch : pyarrow.RecordBatch
+        Of `corpusmill.corpora.schemas.TREES`.
+    most : int
+        Fragments a class, by |contribution|; of the predicted class, and of the true one where
+        the two differ.
+    """
+    vectors = model.space.vectors(batch)
+    scores = model.scores(vectors)
+    return [
+        _explanation(model, row, csr_array(vectors[[i]]), scores[i], most)
+        for i, row in enumerate(batch.to_pylist())
+    ]
+
+
+def _explanation(
+    model: FragmentsModel, row: dict[str, Any], vector: csr_array, scores: Floats, most: int
+) -> Explanation:
+    predicted = int(scores.argmax())
+    shown = [model.classes[predicted]]
+    if row["target"] in model.classes and row["target"] not in shown:
+        shown.append(str(row["target"]))
+    single = model.weights.shape[0] == 1
+    signs = [1.0, -1.0] if single else [1.0] * len(model.classes)
+    bias = np.repeat(model.bias, 2)[:2] if single else model.bias
+    contributions = {}
+    for name in shown:
+        machine = model.classes.index(name)
+        weights = model.dense_weights[0 if single else machine] * signs[machine]
+        contributions[name] = _strongest(model.space, row, vector, weights, most)
+    return Explanation(
+        str(row["example_id"]), model.classes[predicted],
+        None if row["target"] is None else str(row["target"]),
+        row["node_labels"], row["node_arities"], row["tree_offsets"],
+        dict(zip(model.classes, scores.tolist(), strict=True)),
+        {name: float(s * b) for name, s, b in zip(model.classes, signs, bias, strict=True)},
+        contributions,
+    )  # fmt: skip
+
+
+def _strongest(
+    space: Space, row: dict[str, Any], vector: csr_array, weights: Floats, most: int
+) -> Sequence[Contribution]:
+    parts = vector.data * weights[vector.indices]
+    order = np.argsort(-np.abs(parts), kind="stable")[:most]
+    found = []
+    for place in order[parts[order] != 0]:
+        column = int(vector.indices[place])
+        fragment = fragment_of(space, column)
+        where = occurrences(fragment, row["node_labels"], row["node_arities"])
+        weight, value = float(weights[column]), float(vector.data[place])
+        found.append(Contribution(fragment, weight, value, where))
+    return found
+
+
+def occurrences(
+    fragment: Fragment, labels: Sequence[str], arities: Sequence[int]
+) -> list[list[int]]:
+    """Find where a fragment occurs in trees: for each place the nodes, in preorder."""
+    children = _children(arities)
+    found = []
+    for root in range(len(labels)):
+        nodes: list[int] = []
+        waiting, fits = [root], True
+        for label, arity in zip(fragment.labels, fragment.arities, strict=True):
+            node = waiting.pop()
+            fits = labels[node] == label and arity in (0, len(children[node]))
+            if not fits:
+                break
+            nodes.append(node)
+            if arity:
+                waiting += reversed(children[node])
+        if fits:
+            found.append(nodes)
+    return found
+
+
+def _children(arities: Sequence[int]) -> list[list[int]]:
+    children: list[list[int]] = [[] for _ in arities]
+    open_nodes: list[int] = []
+    for node, arity in enumerate(arities):
+        if open_nodes:
+            children[open_nodes[-1]].append(node)
+        if arity:
+            open_nodes.append(node)
+        while open_nodes and len(children[open_nodes[-1]]) == arities[open_nodes[-1]]:
+            open_nodes.pop()
+    return children

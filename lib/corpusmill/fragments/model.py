@@ -1,0 +1,291 @@
+"""The linearised model: a dictionary of fragments and a linear machine a class. No Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from scipy.sparse import csr_array, hstack
+
+from corpusmill import storage
+from corpusmill.errors import DataError, ModelError, SchemaError
+from corpusmill.fragments.batches import read_forests, read_sparse, string_column
+from corpusmill.fragments.dictionary import (
+    Dictionary,
+    build_dictionary,
+    count_fragments,
+    fragment_values,
+)
+from corpusmill.fragments.examples import self_norms
+from corpusmill.fragments.forests import Productions, intern
+from corpusmill.fragments.learning import machine_classes, normalised
+from corpusmill.fragments.linear import probabilities
+from corpusmill.fragments.mining import Fragments
+from corpusmill.fragments.settings import LearnerSettings
+from corpusmill.fragments.vocabulary import Vocabulary
+from corpusmill.types import AnyArray, Floats
+
+VERSION = 1
+
+TREE_ROWS = pa.schema(
+    [
+        ("node_labels", pa.list_(pa.string())),
+        ("node_arities", pa.list_(pa.int32())),
+        ("tree_offsets", pa.list_(pa.int32())),
+        ("vector_ids", pa.list_(pa.int32())),
+        ("vector_values", pa.list_(pa.float64())),
+    ]
+)
+PREDICTIONS = pa.schema(
+    [
+        ("prediction", pa.string()),
+        ("scores", pa.list_(pa.float64())),
+        ("probability", pa.list_(pa.float64())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Space:
+    """The space of fragments: what a tree's explicit vector is made of.
+
+    Parameters
+    ----------
+    vocabulary
+        Labels and productions.
+    fragments
+        By tree slot; their weights are not used.
+    vector_size
+        Columns of the feature vectors behind those of the fragments.
+    settings
+        lambda, the values of fragments, and how a vector is normalised.
+    """
+
+    vocabulary: Vocabulary
+    fragments: tuple[Fragments, ...]
+    vector_size: int
+    settings: LearnerSettings
+
+    @cached_property
+    def _dictionaries(self) -> tuple[Dictionary, ...]:
+        return tuple(build_dictionary(fragments) for fragments in self.fragments)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Give the number of fragments by slot."""
+        return [len(fragments.offsets) - 1 for fragments in self.fragments]
+
+    @property
+    def size(self) -> int:
+        """Give the number of columns of a vector."""
+        return sum(self.sizes) + self.vector_size
+
+    def vectors(self, batch: pa.RecordBatch) -> csr_array:
+        """Write tree rows as vectors of fragments (TFX of the paper).
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            The columns of `TREE_ROWS`.
+
+        Returns
+        -------
+        csr_array, shape (rows, size)
+            For slot after slot t_ij lambda^l(j) / norm_i, then the feature vector times the
+            root of ``vector_weight``.
+
+        Raises
+        ------
+        DataError
+            A broken row, by name.
+        """
+        forests = read_forests(batch, self.vocabulary, len(self.fragments))
+        blocks = []
+        for forest, fragments, dictionary in zip(
+            forests, self.fragments, self._dictionaries, strict=True
+        ):
+            interned = intern(forest, productions=self.vocabulary.productions)
+            counts = count_fragments(dictionary, interned, len(fragments.offsets) - 1)
+            by_kernel = self.settings.normalise == "kernel"
+            norms = self_norms(interned, self.settings.decay) if by_kernel else None
+            values = fragment_values(fragments, self.settings.decay, self.settings.relevance)
+            blocks.append(normalised(counts, values, norms))
+        if self.vector_size:
+            given = read_sparse(batch, self.vector_size, "vector_ids", "vector_values")
+            blocks.append(given * np.sqrt(self.settings.vector_weight))
+        return csr_array(hstack(blocks, format="csr")) if len(blocks) > 1 else blocks[0]
+
+
+class Calibration(NamedTuple):
+    """p = sigmoid(slope f + offset) a machine; NaN where there is none."""
+
+    slope: Floats
+    offset: Floats
+
+
+@dataclass(frozen=True)
+class FragmentsModel:
+    """A trained linearised model.
+
+    Parameters
+    ----------
+    classes
+        Names; with two there is one machine, whose positive class is the first.
+    space : Space
+    weights : csr_array, shape (machines, space.size)
+    bias : Floats, shape (machines,)
+    calibration : Calibration
+    document_frequency : int64, shape (space.size,)
+        Training examples that hold the fragment.
+    """
+
+    KIND: ClassVar[str] = "fragments"
+
+    classes: tuple[str, ...]
+    space: Space
+    weights: csr_array
+    bias: Floats
+    calibration: Calibration
+    document_frequency: AnyArray
+
+    @property
+    def settings(self) -> LearnerSettings:
+        """Return the learner's settings."""
+        return self.space.settings
+
+    @cached_property
+    def dense_weights(self) -> Floats:
+        """Give the weights as a matrix, shape (machines, space.size)."""
+        return np.asarray(self.weights.todense())
+
+    def scores(self, vectors: csr_array) -> Floats:
+        """Give f for every class, shape (rows, classes); of two classes the second is -f."""
+        found = np.asarray(vectors @ self.dense_weights.T) + self.bias
+        return (
+            np.column_stack([found, -found]) if machine_classes(len(self.classes)) == 1 else found
+        )
+
+    def predict_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Predict tree rows: class of the largest score, scores and probabilities by class.
+
+        Probabilities are of each class against all others, null without calibration.
+
+        Raises
+        ------
+        DataError
+            A broken row, by name.
+        """
+        scores = self.scores(self.space.vectors(batch))
+        chance = self._probabilities(scores)
+        columns = [
+            string_column(np.array(self.classes, dtype=object), scores.argmax(axis=1)),
+            _matrix(scores),
+            pa.nulls(len(scores), PREDICTIONS.field("probability").type)
+            if chance is None
+            else _matrix(chance),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=PREDICTIONS)
+
+    def _probabilities(self, scores: Floats) -> Floats | None:
+        slope, offset = self.calibration
+        if np.isnan(slope).any():
+            return None
+        if len(slope) == len(self.classes):
+            return probabilities(scores, slope, offset)
+        chance = probabilities(scores[:, :1], slope, offset)
+        return np.column_stack([chance, 1.0 - chance])
+
+    def predict_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Predict pandas rows of trees; the columns as `predict_batch`.
+
+        Raises
+        ------
+        SchemaError
+            DATA04: a column is missing.
+        DataError
+            DATA01: a column holds something else, or a row is broken.
+        """
+        for item in TREE_ROWS:
+            if item.name not in frame.columns:
+                wanted = str(item.type)
+                raise SchemaError("DATA04", column=item.name, found="missing", expected=wanted)
+        try:
+            batch = pa.RecordBatch.from_pandas(frame, TREE_ROWS, preserve_index=False)
+        except pa.ArrowException as error:
+            problem = ": ".join(str(part) for part in reversed(error.args))
+            raise DataError("DATA01", source="the frame", problem=problem) from error
+        return self.predict_batch(batch).to_pandas()
+
+    def save(self, folder: str) -> None:
+        """Write the model as npz (without pickle) and JSON under a manifest."""
+        arrays: dict[str, AnyArray] = {
+            "production_offsets": self.space.vocabulary.productions.offsets,
+            "production_labels": self.space.vocabulary.productions.labels,
+            "weight_offsets": self.weights.indptr,
+            "weight_columns": self.weights.indices,
+            "weights": self.weights.data,
+            "bias": self.bias,
+            "slope": self.calibration.slope,
+            "offset": self.calibration.offset,
+            "document_frequency": self.document_frequency,
+        }
+        for slot, fragments in enumerate(self.space.fragments):
+            arrays[f"fragments.{slot}.offsets"] = fragments.offsets
+            arrays[f"fragments.{slot}.moves"] = fragments.moves
+        info = {
+            "classes": list(self.classes),
+            "labels": list(self.space.vocabulary.labels),
+            "slots": len(self.space.fragments),
+            "vector_size": self.space.vector_size,
+            "settings": self.settings.model_dump(mode="json"),
+        }
+        storage.save_model(folder, self.KIND, VERSION, arrays, info)
+
+    @classmethod
+    def load(cls, folder: str) -> FragmentsModel:
+        """Read what `save` wrote, after its manifest has been checked.
+
+        Raises
+        ------
+        ModelError
+            Missing, altered, truncated, or of another kind.
+        """
+        arrays, info = storage.load_model(folder, cls.KIND, VERSION)
+        try:
+            return cls._restored(arrays, info)
+        except (KeyError, TypeError, ValueError) as error:
+            problem = "its files are not what this model holds"
+            raise ModelError("MODEL01", path=folder, kind=cls.KIND, problem=problem) from error
+
+    @classmethod
+    def _restored(cls, arrays: dict[str, AnyArray], info: dict[str, Any]) -> FragmentsModel:
+        productions = Productions(arrays["production_offsets"], arrays["production_labels"])
+        fragments = []
+        for slot in range(info["slots"]):
+            offsets, moves = (arrays[f"fragments.{slot}.{name}"] for name in ("offsets", "moves"))
+            fragments.append(Fragments(offsets, moves, np.zeros(len(offsets) - 1)))
+        space = Space(
+            Vocabulary(info["labels"], productions),
+            tuple(fragments),
+            info["vector_size"],
+            LearnerSettings.model_validate(info["settings"]),
+        )
+        weights = csr_array(
+            (arrays["weights"], arrays["weight_columns"], arrays["weight_offsets"]),
+            shape=(len(arrays["bias"]), space.size),
+        )
+        calibration = Calibration(arrays["slope"], arrays["offset"])
+        return cls(
+            tuple(info["classes"]), space, weights, arrays["bias"], calibration,
+            arrays["document_frequency"],
+        )  # fmt: skip
+
+
+def _matrix(values: Floats) -> pa.ListArray:
+    rows, width = values.shape
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int32) * width)
+    return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(values).reshape(-1)))

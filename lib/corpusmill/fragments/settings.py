@@ -1,0 +1,69 @@
+"""The settings of the fragment learner: one definition for conf files, estimator and arrays."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from corpusmill.settings import Settings
+
+
+class LearnerSettings(Settings):
+    """How fragments are mined from kernel machines, and how the linear model is trained."""
+
+    decay: float = Field(0.4, gt=0.0, le=1.0, description="lambda of the SST kernel")
+    cost: float = Field(10.0, gt=0.0, description="C of the kernel machines")
+    class_weight: Literal["none", "balanced"] = Field(
+        "none", description="balanced: C times examples / (2 examples of the sign), here and below"
+    )
+    tolerance: float = Field(1e-3, gt=0.0, description="of the kernel machines' optimality")
+    cache_mb: int = Field(512, ge=1, description="rows of the kernel that a task keeps, in MiB")
+    splits: int = Field(
+        1, ge=1, le=10_000, description="S; each is a task with machines of its own"
+    )
+    split_by: Literal["class", "random"] = Field(
+        "class", description="whether each split gets its share of every class"
+    )
+    merge: Literal["union", "cascade"] = Field(
+        "union",
+        description="mine every split and unite the fragments, or merge the support vectors of "
+        "pairs of splits until one machine is left, and mine that",
+    )
+    feedback_rounds: int = Field(
+        0, ge=0, le=10, description="cascade: times its support vectors go back into every split"
+    )
+    miner: Literal["kernel", "chi2", "l1"] = Field(
+        "kernel",
+        description="rank fragments by their weight in the kernel machine, or those so found by "
+        "chi-squared or by an L1 linear model",
+    )
+    limit: int = Field(50_000, ge=1, description="L, fragments a class and split")
+    maxexp: int = Field(4, ge=1, description="nodes of a level that a fragment expands at most")
+    relevance: Literal["depth", "productions"] = Field(
+        "depth",
+        description="value of a fragment: lambda^depth (the paper) or lambda^(productions/2)",
+    )
+    normalise: Literal["kernel", "fragments"] = Field(
+        "fragments",
+        description="a tree's vector is divided by the tree's kernel norm (the paper) or its own",
+    )
+    vector_weight: float = Field(
+        0.0,
+        ge=0.0,
+        description="what the feature vectors count beside the trees; 0 leaves them out",
+    )
+    linear_cost: float = Field(10.0, gt=0.0, description="C of the linear model")
+    linear_solver: Literal["liblinear", "mllib"] = Field(
+        "liblinear", description="in one task, or Spark's LinearSVC over all of them"
+    )
+    linear_max_iter: int = Field(1000, ge=1, description="iterations of the linear solver")
+    calibration_folds: int = Field(
+        0, ge=0, le=100, description="folds that fit probabilities; below 2 there are none"
+    )
+
+    @model_validator(mode="after")
+    def _feedback_belongs_to_the_cascade(self) -> Self:
+        if self.feedback_rounds and self.merge != "cascade":
+            raise ValueError("feedback_rounds needs merge = cascade")
+        return self

@@ -10,15 +10,16 @@ normalised kernel with all trees but itself vanishes; it is taken for an empty o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from corpusmill.errors import DataError
-from corpusmill.fragments import kernels
+from corpusmill.fragments import kernels, partial
 from corpusmill.fragments.forests import NO_PRODUCTIONS, Interned, Productions, intern
-from corpusmill.fragments.kernels import build_index
+from corpusmill.fragments.kernels import Index
+from corpusmill.fragments.partial import LabelIndex
 from corpusmill.types import AnyArray, Floats, Forest, TokenIds
 
 
@@ -27,16 +28,20 @@ class KernelSettings(NamedTuple):
 
     Attributes
     ----------
-    kernel : {"sst", "st", "sst_bow"}
+    kernel : {"sst", "st", "sst_bow", "ptk"}
+        See `corpusmill.fragments.kernels` and, for the last, `corpusmill.fragments.partial`.
     decay : float
         lambda.
+    mu : float
+        Of ``ptk`` only.
     normalise, normalise_vectors : bool
     tree_weight, vector_weight : float
         Of 0 leaves the part out.
     """
 
-    kernel: kernels.TreeKernel = "sst"
+    kernel: Literal["sst", "st", "sst_bow", "ptk"] = "sst"
     decay: float = 0.4
+    mu: float = 0.4
     normalise: bool = True
     normalise_vectors: bool = False
     tree_weight: float = 1.0
@@ -106,7 +111,8 @@ def _inverse(norms: Floats) -> Floats:
 class _Trees(NamedTuple):
     """The trees of one slot, and what is computed of them once.
 
-    ``scales`` are 1 / ``norms``, or 0; ``squares`` the kernel of each tree with itself.
+    ``values`` are `kernels.same_values`, ``scales`` 1 / ``norms``, or 0, and ``squares`` the
+    kernel of each tree with itself, normalised as it is to be.
     """
 
     interned: Interned
@@ -117,13 +123,40 @@ class _Trees(NamedTuple):
 
     @classmethod
     def of(cls, interned: Interned, settings: KernelSettings) -> _Trees:
-        squares = kernels.self_kernel(settings.kernel, interned, settings.decay)
-        values = kernels.same_values(settings.kernel, interned.subtrees, settings.decay)
+        if settings.kernel == "ptk":
+            squares = partial.partial_self_kernel(interned, settings.decay, settings.mu)
+            values = None
+        else:
+            squares = kernels.self_kernel(settings.kernel, interned, settings.decay)
+            values = kernels.same_values(settings.kernel, interned.subtrees, settings.decay)
         if not settings.normalise:
+            _refuse_infinite(squares)
             ones = np.ones(len(squares))
             return cls(interned, values, ones, ones, squares)
         norms = _norms(squares)
         return cls(interned, values, norms, _inverse(norms), (norms > 0.0).astype(np.float64))
+
+    def indexed(self, settings: KernelSettings) -> Index | LabelIndex:
+        if settings.kernel == "ptk":
+            return partial.build_label_index(self.interned)
+        return kernels.build_index(self.interned)
+
+    def rows(
+        self, index: Index | LabelIndex, first: int, last: int, settings: KernelSettings
+    ) -> Floats:
+        """Give the kernel of some trees with all of an index, as it is before normalisation."""
+        rows = np.zeros((last - first, index.trees))
+        subtrees, nodes = self.interned.subtrees, self.interned.nodes
+        offsets = self.interned.offsets[first : last + 1]
+        if isinstance(index, LabelIndex):
+            partial.add_partial_rows(
+                index, subtrees, offsets, nodes, settings.decay, settings.mu, rows
+            )
+        elif settings.kernel != "ptk":
+            kernels.add_rows(
+                settings.kernel, index, subtrees, self.values, offsets, nodes, settings.decay, rows
+            )
+        return rows
 
 
 class ExampleKernel:
@@ -147,7 +180,7 @@ class ExampleKernel:
     Raises
     ------
     DataError
-        DATA01 if some K(x, x) is no finite number, which happens only without normalisation.
+        DATA01 if a tree's K(T, T), which is not to be normalised, is no finite number.
 
     Notes
     -----
@@ -157,7 +190,7 @@ class ExampleKernel:
     def __init__(self, examples: Examples, settings: KernelSettings) -> None:
         self._settings = settings
         self._slots = tuple(_Trees.of(trees, settings) for trees in examples.interned())
-        self._indices = tuple(build_index(slot.interned) for slot in self._slots)
+        self._indices = tuple(slot.indexed(settings) for slot in self._slots)
         self._vectors = _weighted(examples.vectors, settings)
         self._columns = None if self._vectors is None else csr_array(self._vectors.T)
         self.interned = tuple(slot.interned for slot in self._slots)
@@ -167,7 +200,6 @@ class ExampleKernel:
             self.diagonal += settings.tree_weight * slot.squares
         if self._vectors is not None:
             self.diagonal += self._vectors.power(2).sum(axis=1)
-        _refuse_infinite(self.diagonal)
 
     def row(self, i: int) -> Floats:
         """Give K(i, .) of all training examples; for the cost see `kernels.sst_row`."""
@@ -201,12 +233,7 @@ class ExampleKernel:
     ) -> Floats:
         found = np.zeros((last - first, len(self.diagonal)))
         for slot, own, index in zip(slots, self._slots, self._indices, strict=True):
-            part = np.zeros(found.shape)
-            kernels.add_rows(
-                self._settings.kernel, index, slot.interned.subtrees, slot.values,
-                slot.interned.offsets[first : last + 1], slot.interned.nodes,
-                self._settings.decay, part,
-            )  # fmt: skip
+            part = slot.rows(index, first, last, self._settings)
             scales = self._settings.tree_weight * slot.scales[first:last]
             kernels.add_scaled(part, scales, own.scales, found)
         if vectors is not None and self._columns is not None:
@@ -228,8 +255,8 @@ def _weighted(vectors: csr_array | None, settings: KernelSettings) -> csr_array 
     return csr_array((values, vectors.indices, vectors.indptr), shape=vectors.shape)
 
 
-def _refuse_infinite(diagonal: Floats) -> None:
-    if not np.all(np.isfinite(diagonal)):
-        example = int(np.flatnonzero(~np.isfinite(diagonal))[0])
-        problem = "the kernel with itself exceeds all numbers; normalise it or lower the decay"
-        raise DataError("DATA01", source=f"example {example}", problem=problem)
+def _refuse_infinite(squares: Floats) -> None:
+    if not np.all(np.isfinite(squares)):
+        example = int(np.flatnonzero(~np.isfinite(squares))[0])
+        problem = "its kernel with itself exceeds all numbers; normalise it or lower the decay"
+        raise DataError("DATA01", source=f"the tree of example {example}", problem=problem)

@@ -142,8 +142,10 @@ def _compare(props: list[str], parses: list[str], source: ConllSettings, key: st
 def _parse_documents(
     key: tuple[str, ...], files: pa.RecordBatch, parses: str, limit: int
 ) -> pa.RecordBatch:
-    rows = {row["layer"]: Layer(row["source"], row["value"]) for row in files.to_pylist()}
-    return parse_layers(key[0], rows[_PROPS], rows[parses], limit)
+    layers = {row["layer"]: Layer(row["source"], row["value"]) for row in files.to_pylist()}
+    # A file of zero bytes has no row.
+    props, trees = (layers.get(name, Layer(key[0], b"")) for name in (_PROPS, parses))
+    return parse_layers(key[0], props, trees, limit)
 
 
 # Trees with PropBank's propositions.

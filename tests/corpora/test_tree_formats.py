@@ -267,6 +267,7 @@ def test_treebank_file():
     bare = parse_mrg(b"\xef\xbb\xbf" + MRG.encode(), BARE)
     assert write_bracketed(*bare.trees.tree(0)) == "(S (NP (NNP Mr.) (NNP Brown)) (VP (VBZ is)))"
     assert bare.trees.tree(5) == ([], [])
+    assert bare.begins[0] == len(b"\xef\xbb\xbf\n")
 
 
 @settings(deadline=None)
@@ -274,9 +275,9 @@ def test_treebank_file():
 def test_no_byte_of_a_treebank_file_is_lost(noise: bytes, trees, limit: int):
     data = noise + b"\n" + "\n".join(write_bracketed(*flatten(tree)) for tree in trees).encode()
     found = parse_mrg(data, max_chars=limit)
-    data = data.removeprefix(b"\xef\xbb\xbf")
     kept = b"".join(data[b:e] for b, e in zip(found.begins, found.ends, strict=True))
-    assert b"".join(kept.split()) == b"".join(data.split())
+    read = data.removeprefix(b"\xef\xbb\xbf")
+    assert b"".join(kept.split()) == b"".join(read.split())
     assert len(found.trees.offsets) == len(found.lines) + 1
 
 
@@ -295,6 +296,8 @@ def test_many_faults_take_linear_time():
     found = parse_mrg(b"(A (B b)\n" * 20_000)
     assert len(found.trees.faults) == 20_000
     assert len(parse_mrg(b"x)\n" * 20_000).trees.faults) == 20_000
+    on_one_line = parse_mrg(b"(A ())" * 20_000).trees.faults
+    assert on_one_line[19_999].position == 6 * 20_000 - 2
     assert len(parse_conll(b"NN (A*\n\n" * 20_000).trees.faults) == 20_000
     assert time.perf_counter() - started < 20
 
@@ -351,7 +354,7 @@ def test_faults_of_parse_columns(lines: str, line: int, message: str):
 def test_columns_and_brackets_say_the_same(node):
     """Every leaf becomes a token; a node without children, other than a leaf, there is not."""
     text = write_bracketed(*flatten(("S", [node])))
-    lines = []
+    lines: list[list[str]] = []
     bit = ""
     for part in re.findall(r"\([A-Z]+|\)|[A-Z]+", text):
         if part == ")":

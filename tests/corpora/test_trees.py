@@ -6,6 +6,7 @@ import gzip
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
+from corpusmill.corpora.embedded import sample_path
 from corpusmill.corpora.quarantine import count_reasons
 from corpusmill.corpora.schemas import TREES
 from corpusmill.corpora.tree_formats import write_bracketed
@@ -24,7 +26,7 @@ from corpusmill.settings import QuarantineSettings
 LIMITS = QuarantineSettings()
 
 
-def read(spark: SparkSession, path: object, limits: QuarantineSettings = LIMITS, **options):
+def read(spark: SparkSession, path: object, limits: QuarantineSettings = LIMITS, **options: Any):
     found = read_trees(spark, TreesSettings(path=str(path), **options), limits)
     assert [field.name for field in found.records.schema] == TREES.names
     assert found.records.schema.simpleString() == TREES.simpleString()
@@ -59,7 +61,11 @@ def test_table(spark: SparkSession, tmp_path: Path):
     (tmp_path / "a.tsv").write_bytes(
         "\n".join(lines).encode() + b"\nC\t(S \xff)\t\nC\t(S \x01)\t\n"
     )
-    options = {"header": True, "target": "class", "trees": ["parse", "other"]}
+    options: dict[str, Any] = {
+        "header": True,
+        "target": "class",
+        "trees": ["parse", "other"],
+    }
     found = read(spark, tmp_path, **options)
     rows = found.records.collect()
     assert [(row["target"], *trees_of(row)) for row in rows] == [
@@ -91,6 +97,16 @@ def test_table(spark: SparkSession, tmp_path: Path):
         "()",
         "(S a\\x20b)",
     ]
+
+
+@pytest.mark.spark
+def test_ids_in_files_of_one_name(spark: SparkSession, tmp_path: Path):
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "part.mrg").write_text(f"(A {number})\n")
+    for kind in ("bracketed", "mrg"):
+        rows = read(spark, tmp_path / "*" / "part.mrg", format=kind).records.collect()
+        assert len({row["example_id"] for row in rows}) == 2
 
 
 @pytest.mark.spark
@@ -229,7 +245,7 @@ def test_json(spark: SparkSession, tmp_path: Path):
         '{"id": "", "kind": "bad", "before": ["A"], "after": []}\n'
         '{"id": "f4", "kind": "bad", "before": ["A"]}\n'
     )
-    options = {"target": "kind", "example_id": "id", "trees": ["before", "after"]}
+    options: dict[str, Any] = {"target": "kind", "example_id": "id", "trees": ["before", "after"]}
     found = read(spark, tmp_path, format="json", **options)
     assert [
         (row["example_id"], row["target"], *trees_of(row)) for row in found.records.collect()
@@ -281,9 +297,20 @@ def test_parse_columns(spark: SparkSession, tmp_path: Path):
 
 
 @pytest.mark.spark
+def test_the_embedded_sample(spark: SparkSession):
+    found = read(spark, sample_path("questions_trees_test.tsv"), header=True)
+    rows = found.records.collect()
+    assert len({row["example_id"] for row in rows}) == len(rows) == 150
+    assert {row["target"] for row in rows} == {"PERSON", "PLACE", "TIME", "NUMBER"}
+    assert found.quarantine.isEmpty()
+
+
+@pytest.mark.spark
 def test_a_column_that_is_not_there(spark: SparkSession, tmp_path: Path):
     (tmp_path / "a.tsv").write_text("target\ttree\nA\t(B)\n")
-    with pytest.raises(UsageError, match="no such column; there are target, tree"):
+    with pytest.raises(
+        UsageError, match=r"trees\.trees = 'parse': no such column; there are target, tree"
+    ):
         read(spark, tmp_path, header=True, trees=["parse"])
     with pytest.raises(UsageError, match=r"trees\.path"):
         read(spark, tmp_path / "none", header=True)

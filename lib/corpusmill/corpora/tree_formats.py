@@ -13,7 +13,7 @@ for itself, as in the treebank's ``1\/2``, and ``-LRB-`` stays as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -294,8 +294,16 @@ def parse_conll(
     return _parse_file(data, keep, max_chars, kernels.split_sentences, scan, escapes=False)
 
 
-def _parse_file(data, keep, max_chars, split, scan, escapes=True):  # type: ignore[no-untyped-def]
-    data = data.removeprefix(_BYTE_ORDER_MARK)
+def _parse_file(
+    data: bytes,
+    keep: Kept,
+    max_chars: int,
+    split: Callable[[AnyArray], tuple[AnyArray, AnyArray]],
+    scan: Callable[[AnyArray, AnyArray, AnyArray], tuple[kernels.Nodes, kernels.Faults]],
+    escapes: bool = True,
+) -> FileTrees:
+    mark = len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0
+    data = data[mark:]
     array = np.frombuffer(data, np.uint8)
     begins, ends = split(array)
     places = begins.copy()
@@ -309,11 +317,15 @@ def _parse_file(data, keep, max_chars, split, scan, escapes=True):  # type: igno
     feeds = np.flatnonzero(array == ord("\n"))
     lines = np.searchsorted(feeds, places) + 1
     starts = np.concatenate(([0], feeds + 1))[lines - 1]
-    found = {
-        text: MalformedTree(reason, 1 + _length(data[starts[text] : places[text]]))
-        for text, reason in sorted(reasons.items())
-    }
-    return FileTrees(_trees(array, nodes, keep, found, escapes), lines, begins, ends)
+    found = {}
+    if reasons:
+        # Characters before each byte: all but what continues one, in UTF-8.
+        before = np.concatenate(([0], np.cumsum(array & 0xC0 != 0x80)))
+        positions = before[places] - before[starts] + 1
+        found = {
+            text: MalformedTree(reasons[text], int(positions[text])) for text in sorted(reasons)
+        }
+    return FileTrees(_trees(array, nodes, keep, found, escapes), lines, begins + mark, ends + mark)
 
 
 def _unusable(

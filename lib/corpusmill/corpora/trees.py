@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -126,7 +127,8 @@ def read_trees(
     Read
         TREES and QUARANTINE; the position of a malformed tree ends with the character where it
         was found, ``line 17, character 42``. Unless a column has it, ``example_id`` is a hash of
-        the file's name and the place there: the same in every run that splits the files alike.
+        the file's name, the place there and the text: the same in every run that splits the files
+        alike.
 
     Raises
     ------
@@ -180,22 +182,23 @@ def _parse_rows(table: DataFrame, kernel: _Kernel, texts: list[str]) -> DataFram
         F.concat("position", F.coalesce(found["place"], F.lit(""))).alias("position"),
         F.coalesce(*reasons).alias("reason"),
         "record",
-        F.coalesce(F.trim(own_id), _hashed("position")).alias("example_id"),
+        F.coalesce(F.trim(own_id), _hashed("position", *texts)).alias("example_id"),
         F.nullif(F.trim(target), F.lit("")).alias("target"),
         *(found[field.name].alias(field.name) for field in TREES if field.name in _LISTS),
     )
 
 
-def _hashed(place: str) -> Column:
-    # The folder is not part of the id: a corpus that moves keeps its splits.
-    return F.xxhash64(F.substring_index("source", "/", -1), place).cast("string")
+def _hashed(*parts: str) -> Column:
+    # The folder is not part of the id: a corpus that moves keeps its splits. The text is, for the
+    # files of a table often have the same names in several folders.
+    return F.xxhash64(F.substring_index("source", "/", -1), *parts).cast("string")
 
 
 def _table(
     spark: SparkSession, source: TreesSettings, limits: QuarantineSettings, key: str
 ) -> tuple[DataFrame, _Kernel, list[str]]:
     columns = source.trees or ["tree"]
-    names = [f"trees_{number}" for number in range(len(columns))]
+    names = [f"trees_{number}" for number in range(len(columns))] if columns[1:] else ["trees"]
     fields = dict(zip(names, columns, strict=True))
     for name, column in (("target", source.target), ("example_id", source.example_id)):
         if column is not None:
@@ -355,6 +358,7 @@ _IN_FILE = T.StructType(
     [
         T.StructField("source", T.StringType()),
         T.StructField("number", T.LongType()),
+        T.StructField("checksum", T.LongType()),
         T.StructField("line", T.LongType()),
         T.StructField("record", T.BinaryType()),
         *_EXAMPLE,
@@ -385,7 +389,7 @@ def _parse_files(
         F.concat(F.lit("line "), "line", F.coalesce("place", F.lit(""))).alias("position"),
         "reason",
         "record",
-        _hashed("number").alias("example_id"),
+        _hashed("number", "checksum").alias("example_id"),
         "target",
         *_LISTS,
     )
@@ -395,13 +399,16 @@ def _file_rows(file: str, data: bytes, found: FileTrees) -> pa.RecordBatch:
     size = len(found.lines)
     faults = {row: (fault.reason, _at(fault)) for row, fault in found.trees.faults.items()}
     batch = _batch(found.trees, np.arange(size + 1), _Rows(faults))
+    bounds = list(zip(found.begins.tolist(), found.ends.tolist(), strict=True))
+    checksums = [crc32(data[begin:end]) for begin, end in bounds]
     records: list[bytes | None] = [None] * size
     for row in faults:
-        begin = found.begins[row]
-        records[row] = data[begin : min(found.ends[row], begin + 4 * KEPT_CHARS)]
+        begin, end = bounds[row]
+        records[row] = data[begin : min(end, begin + 4 * KEPT_CHARS)]
     arrays = [
         pa.array([file] * size, pa.string()),
         pa.array(np.arange(size)),
+        pa.array(checksums, pa.int64()),
         pa.array(found.lines),
         pa.array(records, pa.binary()),
         *batch.columns,

@@ -49,7 +49,6 @@ class _Fault(NamedTuple):
 class _Props(NamedTuple):
     """The layer of propositions: the sentences' bytes and what they say."""
 
-    data: bytes
     begins: Offsets
     ends: Offsets
     found: kernels.Propositions
@@ -86,6 +85,9 @@ def parse_layers(
     When the layers differ in the number of sentences, one has lost its place: then all is bad
     from the first sentence of different length on. O(bytes).
     """
+    props, parses = (
+        layer._replace(data=layer.data.removeprefix(_BYTE_ORDER_MARK)) for layer in (props, parses)
+    )
     spans = _parse_props(props, max_chars)
     file = parse_conll(parses.data, max_chars=max_chars)
     faults = dict(_differences(spans, file, props, parses))
@@ -98,7 +100,7 @@ def parse_layers(
 
 
 def _parse_props(layer: Layer, max_chars: int) -> _Props:
-    data = layer.data.removeprefix(_BYTE_ORDER_MARK)
+    data = layer.data
     array = np.frombuffer(data, np.uint8)
     begins, ends = tree_kernels.split_sentences(array)
     reasons = dict(_unusable(data, begins, ends, max_chars))
@@ -113,7 +115,7 @@ def _parse_props(layer: Layer, max_chars: int) -> _Props:
     }
     lemmas = _strings(array, found.lemma_begins, found.lemma_lengths)
     labels = _strings(array, found.label_begins, found.label_lengths)
-    return _Props(data, begins, ends, found, lemmas, labels, faults)
+    return _Props(begins, ends, found, lemmas, labels, faults)
 
 
 def _unusable(
@@ -135,19 +137,18 @@ def _differences(
     spans: _Props, file: FileTrees, props: Layer, parses: Layer
 ) -> Iterator[tuple[int, _Fault]]:
     """Yield the sentences whose layers do not go together."""
-    data = parses.data.removeprefix(_BYTE_ORDER_MARK)
-    ours = _line_counts(spans.data, spans.begins, spans.ends)
-    theirs = _line_counts(data, file.begins, file.ends)
+    ours = _line_counts(props.data, spans.begins, spans.ends)
+    theirs = _line_counts(parses.data, file.begins, file.ends)
     both, longer = min(len(ours), len(theirs)), max(len(ours), len(theirs))
     differ = np.flatnonzero(ours[:both] != theirs[:both])
     if longer > both:
         differ = np.arange(differ[0] if len(differ) else both, longer)
     for number in differ.tolist():
-        source, of, begins, ends = props.source, spans.data, spans.begins, spans.ends
+        layer, begins, ends = props, spans.begins, spans.ends
         if number >= len(begins):
-            source, of, begins, ends = parses.source, data, file.begins, file.ends
-        line = _line(of, begins[number])
-        yield number, _Fault(DIFFERENT_LENGTH, source, line, _head(of, begins, ends, number))
+            layer, begins, ends = parses, file.begins, file.ends
+        line, record = _line(layer.data, begins[number]), _head(layer.data, begins, ends, number)
+        yield number, _Fault(DIFFERENT_LENGTH, layer.source, line, record)
 
 
 def _line_counts(data: bytes, begins: Offsets, ends: Offsets) -> AnyArray:
@@ -160,9 +161,8 @@ def _line_counts(data: bytes, begins: Offsets, ends: Offsets) -> AnyArray:
 
 
 def _parse_fault(file: FileTrees, number: int, layer: Layer) -> _Fault:
-    data = layer.data.removeprefix(_BYTE_ORDER_MARK)
     reason, line = file.trees.faults[number].reason, int(file.lines[number])
-    return _Fault(reason, layer.source, line, _head(data, file.begins, file.ends, number))
+    return _Fault(reason, layer.source, line, _head(layer.data, file.begins, file.ends, number))
 
 
 def _line(data: bytes, place: int) -> int:

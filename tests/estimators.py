@@ -21,7 +21,10 @@ from corpusmill.alignment.estimator import (
     PatternEvaluator,
 )
 from corpusmill.alignment.settings import LearnerSettings
-from corpusmill.corpora.schemas import PATTERNS
+from corpusmill.corpora.schemas import PATTERNS, TREES
+from corpusmill.corpora.tree_formats import parse_bracketed
+from corpusmill.fragments import estimator as fragments
+from corpusmill.fragments.settings import LearnerSettings as FragmentsSettings
 from corpusmill.settings import Settings
 
 
@@ -101,6 +104,35 @@ def broken_patterns(rows: DataFrame) -> DataFrame:
     return rows.selectExpr("* except (feature_ids)", "transform(feature_ids, i -> -1) feature_ids")
 
 
+def quick_fragments(**params: Any) -> fragments.FragmentClassifier:
+    return fragments.FragmentClassifier(**{"limit": 100, "maxexp": 2, "linearCost": 1.0, **params})
+
+
+def tree_rows(spark: SparkSession) -> DataFrame:
+    """Two dozen trees of three classes that their verbs and shapes tell apart."""
+    shapes = {
+        "move": "(S (NP (NN {n})) (VP (VBD went) (PP (IN to) (NP (NN {m})))))",
+        "see": "(S (NP (NN {n})) (VP (VBD saw) (NP (DT the) (NN {m}))))",
+        "ask": "(SQ (VBD did) (NP (NN {n})) (VP (VB {m})))",
+    }
+    nouns = ("cat", "dog", "king", "hill")
+    rows = []
+    for i in range(24):
+        target = sorted(shapes)[i % 3]
+        text = shapes[target].format(n=nouns[i % 4], m=nouns[i // 6])
+        tree = parse_bracketed(text)
+        labels, arities = list(tree.labels), [int(a) for a in tree.arities]
+        target_or_none = None if i == 23 else target
+        rows.append((f"t{i:02d}", target_or_none, labels, arities, [0, len(labels)], [], []))
+    return spark.createDataFrame(rows, TREES)
+
+
+def broken_trees(rows: DataFrame) -> DataFrame:
+    return rows.selectExpr(
+        "* except (node_arities)", "transform(node_arities, a -> a + 1) node_arities"
+    )
+
+
 SPECS = [
     Spec(
         name="alignment",
@@ -122,5 +154,24 @@ SPECS = [
         seeded={"cutoffFolds": 2},
         grid=("smoothing", [0.1, 100.0]),
         evaluator=PatternEvaluator,
-    )
+    ),
+    Spec(
+        name="fragments",
+        estimator=quick_fragments,
+        defaults=fragments.FragmentClassifier,
+        model=fragments.FragmentClassifierModel,
+        settings=FragmentsSettings,
+        dataset=tree_rows,
+        outputs=(*fragments.OUTPUTS.names, "fragments_error"),
+        required={
+            "node_labels": "'x'",
+            "node_arities": "1",
+            "tree_offsets": "map('a', 1)",
+        },
+        labels="target",
+        break_row=broken_trees,
+        seeded={"splits": 2, "splitBy": "random"},
+        grid=("linearCost", [0.1, 10.0]),
+        evaluator=fragments.TargetEvaluator,
+    ),
 ]

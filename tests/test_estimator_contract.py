@@ -365,7 +365,7 @@ def test_works_with_param_maps(spark, spec):
 @pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")
 def test_works_in_a_cross_validator(spark, spec):
     name, values = spec.grid
-    estimator = spec.estimator(maxIter=1)
+    estimator = spec.estimator()
     grid = ParamGridBuilder().addGrid(estimator.getParam(name), values).build()
     search = CrossValidator(
         estimator=estimator,

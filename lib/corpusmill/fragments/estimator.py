@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark import keyword_only
 from pyspark.ml import Estimator, Model
 from pyspark.ml.classification import LinearSVC
+from pyspark.ml.evaluation import Evaluator
 from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasSeed
@@ -548,7 +549,7 @@ class FragmentClassifier(Estimator["FragmentClassifierModel"], FragmentsParams, 
         self._set(**kwargs)
 
     def _fit(self, dataset: DataFrame) -> FragmentClassifierModel:
-        rows = dataset.select(*self._inputs(dataset, frozenset())).persist()
+        rows = dataset.select(*self._inputs(dataset, frozenset({"target"}))).persist()
         try:
             seed, classes = self.getOrDefault(self.seed), self.getOrDefault("classes")
             trained = fit_trees(rows, self.settings(), seed, classes)
@@ -592,3 +593,33 @@ class FragmentClassifierModel(Model, FragmentsParams, Saved):
 def predict_rows(batch: pa.RecordBatch, model: FragmentsModel) -> pa.RecordBatch:
     """Predict a batch; the kernel of ``transform``."""
     return model.predict_batch(batch)
+
+
+class TargetEvaluator(Evaluator):
+    """Accuracy of predicted classes, for `pyspark.ml.tuning.CrossValidator`.
+
+    The share of rows with a target whose prediction equals it; a row without a prediction is
+    wrong.
+
+    Parameters
+    ----------
+    targetCol, predictionCol : str
+    """
+
+    targetCol = _column("targetCol", "the true class")
+    predictionCol = _column("predictionCol", "the predicted class")
+
+    @keyword_only
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        self._setDefault(targetCol="target", predictionCol="prediction")
+        self._set(**kwargs)
+
+    def _evaluate(self, dataset: DataFrame) -> float:
+        target = F.col(f"`{self.getOrDefault(self.targetCol)}`")
+        right = F.col(f"`{self.getOrDefault(self.predictionCol)}`").eqNullSafe(target)
+        found = dataset.where(target.isNotNull()).agg(F.avg(right.cast("double")).alias("a"))
+        accuracy = found.collect()[0]["a"]
+        if accuracy is None:
+            raise DataError("DATA03", source="the evaluated rows", hint="there is none")
+        return float(accuracy)

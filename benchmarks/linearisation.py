@@ -1,0 +1,132 @@
+"""Training by fragments beside training the exact kernel, on pairs of semantic roles.
+
+    CORPUSMILL_DATA=FOLDER python -m benchmarks.linearisation
+    CORPUSMILL_DATA=FOLDER python -m benchmarks.linearisation --pairs 1000000
+
+First the exact kernel on growing numbers of pairs, in processor time of one core, and the power of
+the number that its time grows with; it says what the whole would take. Then the linearised
+training (KSL, FMI, TFX, ESL) of all pairs in Spark, in wall time, on one core and on two, start
+of Spark and reading left out. F1 is of boundary classification on section 24.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import SparkSession
+
+from benchmarks._measure import cpu_seconds
+from benchmarks._trees import boundaries, boundaries_of_test, f1_of, on_arrays
+from corpusmill import session
+from corpusmill.fragments.estimator import fit_trees
+from corpusmill.fragments.exact import KernelMachines
+from corpusmill.fragments.examples import take
+from corpusmill.fragments.learning import train_machines
+from corpusmill.fragments.plots import growth_fits
+from corpusmill.fragments.settings import LearnerSettings
+from corpusmill.settings import SparkSettings
+
+CLASSES = ["+1", "-1"]
+
+
+def exact_times(
+    spark: SparkSession, data: Path, sizes: list[int], settings: LearnerSettings
+) -> pd.DataFrame:
+    """Train the exact kernel on the first so many pairs of an order of chance."""
+    trees = on_arrays("boundaries", boundaries(spark, data, 2 * sizes[-1]))
+    test = on_arrays("test", boundaries_of_test(spark, data))
+    machine = trees.classes.index(CLASSES[0])
+    rows = []
+    for size in [sizes[0], *sizes]:  # the first once more, to warm up
+        part, codes = take(trees.examples, np.arange(size)), trees.codes[:size]
+        kept = []
+        seconds = cpu_seconds(
+            lambda part=part, codes=codes, kept=kept: kept.append(  # type: ignore[misc]
+                train_machines(part, codes, np.ones(len(codes)), [machine], settings)
+            )
+        )
+        exact = KernelMachines.of(kept[0], settings.decay)
+        forests = trees.recoded(test)
+        found = f1_of(exact.scores(forests)[:, 0] > 0, test.codes == test.classes.index(CLASSES[0]))
+        rows.append(("exact", size, seconds, found, int(np.count_nonzero(kept[0].beta))))
+    frame = pd.DataFrame(rows[1:], columns=["method", "examples", "seconds", "f1", "vectors"])
+    print(frame.to_string(index=False), flush=True)
+    return frame
+
+
+def linearised(
+    master: str, data: Path, pairs: int, settings: LearnerSettings
+) -> tuple[float, float]:
+    """Train on all pairs in Spark; give the seconds, and F1 on section 24."""
+    spark = session.start("benchmark", SparkSettings(master=master, shuffle_partitions=8))
+    rows = boundaries(spark, data, pairs).repartition(8, "example_id").cache()
+    count = rows.count()
+    marks = [("start", time.perf_counter())]
+    model = fit_trees(
+        rows, settings, classes=CLASSES,
+        on_stage=lambda name: marks.append((name, time.perf_counter())),
+    )  # fmt: skip
+    marks.append(("end", time.perf_counter()))
+    spent = {name: after - before for (name, before), (_, after) in itertools.pairwise(marks[1:])}
+    test = on_arrays("test", boundaries_of_test(spark, data))
+    scores = model.scores(model.space.vectors(test.batch))
+    found = f1_of(scores[:, 0] > 0, test.codes == test.classes.index(CLASSES[0]))
+    spark.stop()
+    stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in spent.items())
+    total = marks[-1][1] - marks[1][1]
+    print(
+        f"{master}: {count:,} pairs, {settings.splits} splits: {total:.0f} s ({stages}); "
+        f"{sum(model.space.sizes):,} fragments, F1 {100 * found:.2f}",
+        flush=True,
+    )
+    return total, found
+
+
+def main() -> None:
+    """Run all and print the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, default=os.environ.get("CORPUSMILL_DATA"))
+    parser.add_argument("--pairs", type=int, default=200_000)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[5_000, 10_000, 20_000, 40_000])
+    parser.add_argument("--masters", nargs="+", default=["local[1]", "local[2]"])
+    parser.add_argument("--split-size", type=int, default=20_000)
+    arguments = parser.parse_args()
+    if arguments.data is None:
+        raise SystemExit("CORPUSMILL_DATA or --data must name the corpora")
+    data = arguments.data.resolve()
+    settings = LearnerSettings(
+        cost=1.0, maxexp=1, splits=max(1, arguments.pairs // arguments.split_size)
+    )
+    spark = session.start("benchmark", SparkSettings(master="local[2]"))
+    times = exact_times(spark, data, arguments.sizes, settings)
+    spark.stop()
+    fit = growth_fits(times).iloc[0]
+    told = partial(_extrapolated, fit)
+    whole = told(arguments.pairs)
+    print(
+        f"exact: seconds = {fit['factor']:.3g} n^{fit['exponent']:.2f}; "
+        f"{arguments.pairs:,} pairs would take {whole:,.0f} s"
+    )
+    spent = [linearised(master, data, arguments.pairs, settings)[0] for master in arguments.masters]
+    for master, seconds in zip(arguments.masters, spent, strict=True):
+        print(f"{master}: {whole / seconds:.1f} times as fast as the exact kernel would be")
+    per_pair = spent[0] / arguments.pairs
+    crossover = (per_pair / fit["factor"]) ** (1.0 / (fit["exponent"] - 1.0))
+    print(f"at this rate linearising pays from {crossover:,.0f} pairs on")
+    if len(spent) > 1:
+        print(f"{arguments.masters[1]} beside {arguments.masters[0]}: {spent[0] / spent[1]:.2f}")
+
+
+def _extrapolated(fit: pd.Series, count: int) -> float:
+    return float(fit["factor"] * count ** fit["exponent"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""The fragments job on the embedded sample: train, predict and evaluate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+
+from corpusmill import storage
+from corpusmill.corpora.tree_formats import parse_bracketed
+from corpusmill.fragments.model import FragmentsModel
+from corpusmill.fragments.pipeline import JOB
+from corpusmill.runner import run_job
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = str(ROOT / "conf" / "fragments" / "demo.yaml")
+SAMPLES = ROOT / "lib" / "corpusmill" / "corpora" / "samples"
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fragments")
+
+
+@pytest.fixture(scope="module")
+def arguments(place: Path) -> list[str]:
+    return ["--conf", CONF, f"output={place}/out", f"tracking.uri=sqlite:///{place}/mlflow.db"]
+
+
+@pytest.fixture(scope="module")
+def demo(spark: Any, place: Path, arguments: list[str]) -> Iterator[Path]:
+    """The output folder after train, predict and evaluate."""
+    for action in ("train", "predict", "evaluate"):
+        assert run_job(JOB, [action, *arguments], spark) == 0
+    yield place / "out"
+    mlflow.set_tracking_uri("")
+
+
+def metrics(output: Path) -> dict[str, float]:
+    found: dict[str, float] = json.loads((output / "metrics.json").read_text())
+    return found
+
+
+def test_every_example_is_predicted(demo: Path) -> None:
+    predictions = pd.read_parquet(demo / "predictions")
+    lines = (SAMPLES / "questions_trees_test.tsv").read_text().splitlines()
+    assert len(predictions) == len(lines) - 1 == metrics(demo)["predict.examples"]
+    assert predictions["example_id"].is_unique
+    assert set(predictions["prediction"]) <= {"NUMBER", "PERSON", "PLACE", "TIME"}
+    best = np.stack(predictions["scores"]).argmax(axis=1)
+    classes = np.array(["NUMBER", "PERSON", "PLACE", "TIME"])
+    assert (classes[best] == predictions["prediction"]).all()
+
+
+def test_metrics_are_those_of_the_predictions(demo: Path) -> None:
+    predictions, found = pd.read_parquet(demo / "predictions"), metrics(demo)
+    right = predictions["prediction"] == predictions["target"]
+    assert found["linearised.accuracy"] == pytest.approx(right.mean())
+    assert 0.5 < found["linearised.accuracy"] <= 1.0
+    assert abs(found["linearised.accuracy"] - found["exact.accuracy"]) < 0.1
+    for name in ("NUMBER", "PERSON", "PLACE", "TIME"):
+        assert 0.0 < found[f"exact.{name}.f1"] <= 1.0
+
+
+def test_deciding_fragments_are_read_back_and_occur(demo: Path) -> None:
+    predictions = pd.read_parquet(demo / "predictions")
+    shown = predictions[predictions["fragments"].map(len) > 0]
+    assert len(shown) > 0.9 * len(predictions)
+    for fragments, parts in zip(shown["fragments"], shown["contributions"], strict=True):
+        assert len(fragments) == len(parts) <= 5
+        assert (np.diff(parts) <= 0).all()
+        assert (parts > 0).all()
+        for text in fragments:
+            parse_bracketed(text)
+
+
+def test_the_table_of_fragments_is_ranked(demo: Path) -> None:
+    table = pd.read_parquet(demo / "fragments")
+    assert set(table["class"]) == {"NUMBER", "PERSON", "PLACE", "TIME"}
+    for _, rows in table.groupby("class"):
+        ordered = rows.sort_values("rank")
+        assert (ordered["weight"].abs().diff().dropna() <= 0).all()
+        assert list(ordered["rank"]) == list(range(1, len(ordered) + 1))
+    assert (table["document_frequency"] > 0).all()
+
+
+def test_mlflow_holds_pages_plots_and_the_model(demo: Path, place: Path) -> None:
+    mlflow.set_tracking_uri(f"sqlite:///{place}/mlflow.db")
+    runs = mlflow.search_runs(search_all_experiments=True)
+    assert len(runs) == 3
+    found = set()
+    client = mlflow.MlflowClient()
+    for run in runs["run_id"]:
+        for folder in client.list_artifacts(run):
+            found |= {item.path for item in client.list_artifacts(run, folder.path)}
+    wanted = {
+        "pages/fragments.html",
+        "pages/predictions.html",
+        "plots/weights.png",
+        "plots/comparison.png",
+        "tables/fragments.json",
+        "tables/fragments.csv",
+        "tables/comparison.json",
+    }
+    assert wanted <= found
+
+
+def test_a_second_training_gives_the_same_bytes(
+    spark: Any, demo: Path, place: Path, arguments: list[str]
+) -> None:
+    again = [*arguments, f"output={place}/again", "partitions=3", "tracking.enabled=false"]
+    assert run_job(JOB, ["train", *again], spark) == 0
+    one, two = (
+        {
+            file.name: file.read_bytes()
+            for file in Path(storage.resolve(str(folder), "model")).iterdir()
+        }
+        for folder in (demo, place / "again")
+    )
+    assert one == two
+
+
+def test_all_ways_to_predict_agree(spark: Any, demo: Path) -> None:
+    model = FragmentsModel.load(storage.resolve(str(demo), "model"))
+    predictions = pd.read_parquet(demo / "predictions").set_index("example_id")
+    assert model.weights.shape == (4, model.space.size)
+    assert np.isfinite(np.stack(predictions["scores"])).all()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["input.train.trees=[nothing]"], "CONF04: input.train.trees"),
+        (["model.miner=magic"], "CONF04: model.miner"),
+        (["model.feedback_rounds=2"], "CONF11: .*cascade"),
+        (["input.train.path=/no/such.tsv"], "CONF06: .*no such file"),
+        (["classes=[A, B]"], "DATA05: class"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    spark: Any,
+    place: Path,
+    arguments: list[str],
+    capfd: pytest.CaptureFixture[str],
+    overrides: list[str],
+    message: str,
+) -> None:
+    out = f"output={place}/bad"
+    status = run_job(JOB, ["train", *arguments, out, "tracking.enabled=false", *overrides], spark)
+    told = capfd.readouterr().err
+    assert status in (1, 2)
+    assert "Traceback" not in told
+    assert pd.Series([told]).str.contains(message).all(), told

@@ -25,10 +25,10 @@ from pyspark.sql import SparkSession
 from benchmarks._measure import cpu_seconds
 from benchmarks._trees import boundaries, boundaries_of_test, f1_of, on_arrays
 from corpusmill import session
-from corpusmill.fragments.estimator import fit_trees
 from corpusmill.fragments.exact import KernelMachines
 from corpusmill.fragments.examples import take
-from corpusmill.fragments.learning import train_machines
+from corpusmill.fragments.fitting import fit_trees
+from corpusmill.fragments.learning import Machines, train_machines
 from corpusmill.fragments.plots import growth_fits
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.settings import SparkSettings
@@ -46,7 +46,7 @@ def exact_times(
     rows = []
     for size in [sizes[0], *sizes]:  # the first once more, to warm up
         part, codes = take(trees.examples, np.arange(size)), trees.codes[:size]
-        kept = []
+        kept: list[Machines] = []
         seconds = cpu_seconds(
             lambda part=part, codes=codes, kept=kept: kept.append(  # type: ignore[misc]
                 train_machines(part, codes, np.ones(len(codes)), [machine], settings)

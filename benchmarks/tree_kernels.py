@@ -25,7 +25,8 @@ from corpusmill.fragments.exact import KernelMachines
 from corpusmill.fragments.examples import self_norms, take
 from corpusmill.fragments.forests import Interned, intern
 from corpusmill.fragments.kernels import build_index, tree_rows
-from corpusmill.fragments.learning import mine_machines, normalised, train_machines
+from corpusmill.fragments.learning import mine_machines, train_machines
+from corpusmill.fragments.model import machine_vectors
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.settings import SparkSettings
 
@@ -125,11 +126,13 @@ def training_and_scoring(trees: Trees, count: int, scored: int, repeats: int) ->
     fragments = mine_machines(trained, settings)[0][0]
     dictionary = build_dictionary(fragments)
     values = fragment_values(fragments, DECAY, settings.relevance)
-    weights = np.random.default_rng(0).normal(size=len(values))
+    own, weights = np.arange(len(values)), np.random.default_rng(0).normal(size=len(values))
 
     def linear() -> None:
         interned = intern(test.trees[0], productions=test.productions)
-        normalised(count_fragments(dictionary, interned, len(values)), values, None) @ weights
+        vectors = count_fragments(dictionary, interned, len(values))
+        vectors.data *= values[vectors.indices]
+        machine_vectors(vectors, own, [len(values)], settings) @ weights
 
     works = {
         "train": lambda: cpu_seconds(

@@ -14,7 +14,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array
 
 from corpusmill.fragments.fragment import Fragment, fragment_text
-from corpusmill.fragments.model import FragmentsModel, Space
+from corpusmill.fragments.model import FragmentsModel, Space, machine_vectors
 from corpusmill.fragments.pages import Contribution, Explanation
 from corpusmill.fragments.tables import best_fragments
 from corpusmill.types import AnyArray, Floats
@@ -71,7 +71,7 @@ def best_of_classes(model: FragmentsModel, most: int) -> pd.DataFrame:
     names = model.classes[: model.weights.shape[0]]
     return best_fragments(
         names,
-        model.dense_weights,
+        model.weights.toarray(),
         model.document_frequency,
         lambda column: fragment_of(model.space, column),
         most,
@@ -90,11 +90,7 @@ def deciding_fragments(
     """
     vectors = model.space.vectors(batch)
     chosen = model.scores(vectors).argmax(axis=1)
-    single = model.weights.shape[0] == 1
-    rows = np.repeat(np.arange(batch.num_rows), np.diff(vectors.indptr))
-    machines = np.zeros(len(rows), np.int64) if single else chosen[rows]
-    signs = np.where(single & (chosen[rows] == 1), -1.0, 1.0)
-    parts = vectors.data * model.dense_weights[machines, vectors.indices] * signs
+    rows, columns, parts = contributions(model, vectors, chosen)
     order = np.lexsort((-parts, rows))
     order = order[parts[order] > 0.0]
     sizes = np.bincount(rows[order], minlength=batch.num_rows)
@@ -102,13 +98,38 @@ def deciding_fragments(
     kept = order[rank < most]
     offsets = np.zeros(batch.num_rows + 1, np.int32)
     np.cumsum(np.minimum(sizes, most), out=offsets[1:])
-    columns, places = np.unique(vectors.indices[kept], return_inverse=True)
-    found = [fragment_of(model.space, int(column)) for column in columns]
+    distinct, places = np.unique(columns[kept], return_inverse=True)
+    found = [fragment_of(model.space, int(column)) for column in distinct]
     texts = pa.array([fragment_text(item.labels, item.arities) for item in found], pa.string())
     return (
         pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(places))),
         pa.ListArray.from_arrays(pa.array(offsets), pa.array(parts[kept])),
     )
+
+
+def contributions(
+    model: FragmentsModel, vectors: csr_array, classes: AnyArray
+) -> tuple[AnyArray, AnyArray, Floats]:
+    """Give what each fragment adds to the score of a class a row: rows, columns and w_j x_j."""
+    found = []
+    for number in np.unique(classes):
+        rows = np.flatnonzero(classes == number)
+        sign, dense, units = _terms(model, csr_array(vectors[rows]), int(number))
+        where = np.repeat(rows, np.diff(units.indptr))
+        found.append((where, units.indices, sign * dense[units.indices] * units.data))
+    parts = list(zip(*found, strict=True)) or [(np.zeros(0, np.int64),)] * 3
+    return tuple(np.concatenate(part) for part in parts)  # type: ignore[return-value]
+
+
+def _terms(
+    model: FragmentsModel, vectors: csr_array, number: int
+) -> tuple[float, Floats, csr_array]:
+    """Give the sign and the weights of a class's machine, and the vectors as it sees them."""
+    machine, sign = (number, 1.0) if number < len(model.bias) else (0, -1.0)
+    own, weights = model.machine(machine)
+    dense = np.zeros(model.space.size)
+    dense[own] = weights
+    return sign, dense, machine_vectors(vectors, own, model.space.sizes, model.settings)
 
 
 def explain(model: FragmentsModel, batch: pa.RecordBatch, most: int = 10) -> list[Explanation]:
@@ -138,21 +159,19 @@ def _explanation(
     shown = [model.classes[predicted]]
     if row["target"] in model.classes and row["target"] not in shown:
         shown.append(str(row["target"]))
-    single = model.weights.shape[0] == 1
-    signs = [1.0, -1.0] if single else [1.0] * len(model.classes)
-    bias = np.repeat(model.bias, 2)[:2] if single else model.bias
-    contributions = {}
+    signs = [1.0 if c < len(model.bias) else -1.0 for c in range(len(model.classes))]
+    bias = [sign * model.bias[min(c, len(model.bias) - 1)] for c, sign in enumerate(signs)]
+    found = {}
     for name in shown:
-        machine = model.classes.index(name)
-        weights = model.dense_weights[0 if single else machine] * signs[machine]
-        contributions[name] = _strongest(model.space, row, vector, weights, most)
+        sign, dense, units = _terms(model, vector, model.classes.index(name))
+        found[name] = _strongest(model.space, row, units, sign * dense, most)
     return Explanation(
         str(row["example_id"]), model.classes[predicted],
         None if row["target"] is None else str(row["target"]),
         row["node_labels"], row["node_arities"], row["tree_offsets"],
         dict(zip(model.classes, scores.tolist(), strict=True)),
-        {name: float(s * b) for name, s, b in zip(model.classes, signs, bias, strict=True)},
-        contributions,
+        {name: float(b) for name, b in zip(model.classes, bias, strict=True)},
+        found,
     )  # fmt: skip
 
 

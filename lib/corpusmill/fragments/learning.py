@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from corpusmill.fragments import mining, selection
 from corpusmill.fragments.examples import ExampleKernel, Examples, KernelSettings, take
@@ -158,19 +157,3 @@ def mine_split(
 def support_vectors(machines: Machines) -> Flags:
     """Tell which of the distinct examples are support vectors of any machine."""
     return np.asarray(np.any(machines.beta != 0.0, axis=1))
-
-
-def normalised(counts: csr_array, values: Floats, norms: Floats | None) -> csr_array:
-    """Turn counts of fragments into vectors: t_ij value_j, by the norms given or their own.
-
-    Rows without a fragment stay 0.
-    """
-    vectors = csr_array(counts, copy=True)
-    vectors.data *= values[vectors.indices]
-    sizes = np.diff(vectors.indptr)
-    if norms is None:
-        rows = np.repeat(np.arange(vectors.shape[0]), sizes)
-        norms = np.sqrt(np.bincount(rows, vectors.data**2, vectors.shape[0]))
-    scale = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
-    vectors.data *= np.repeat(scale, sizes)
-    return vectors

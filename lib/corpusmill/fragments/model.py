@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -22,7 +23,6 @@ from corpusmill.fragments.dictionary import (
 )
 from corpusmill.fragments.examples import self_norms
 from corpusmill.fragments.forests import Productions, intern
-from corpusmill.fragments.learning import machine_classes, normalised
 from corpusmill.fragments.linear import probabilities
 from corpusmill.fragments.mining import Fragments
 from corpusmill.fragments.settings import LearnerSettings
@@ -95,8 +95,8 @@ class Space:
         Returns
         -------
         csr_array, shape (rows, size)
-            For slot after slot t_ij lambda^l(j) / norm_i, then the feature vector times the
-            root of ``vector_weight``.
+            For slot after slot t_ij lambda^l(j), divided by ||T_i|| if vectors are normalised by
+            the kernel; then the feature vector times the root of ``vector_weight``.
 
         Raises
         ------
@@ -110,14 +110,55 @@ class Space:
         ):
             interned = intern(forest, productions=self.vocabulary.productions)
             counts = count_fragments(dictionary, interned, len(fragments.offsets) - 1)
-            by_kernel = self.settings.normalise == "kernel"
-            norms = self_norms(interned, self.settings.decay) if by_kernel else None
             values = fragment_values(fragments, self.settings.decay, self.settings.relevance)
-            blocks.append(normalised(counts, values, norms))
+            counts.data *= values[counts.indices]
+            if self.settings.normalise == "kernel":
+                scale_rows(counts, self_norms(interned, self.settings.decay))
+            blocks.append(counts)
         if self.vector_size:
             given = read_sparse(batch, self.vector_size, "vector_ids", "vector_values")
             blocks.append(given * np.sqrt(self.settings.vector_weight))
         return csr_array(hstack(blocks, format="csr")) if len(blocks) > 1 else blocks[0]
+
+
+def machine_vectors(
+    vectors: csr_array, own: AnyArray, sizes: Sequence[int], settings: LearnerSettings
+) -> csr_array:
+    """Keep a machine's own columns, and divide each slot's part by its norm if so set.
+
+    Parameters
+    ----------
+    vectors : csr_array, shape (rows, size)
+        As from `Space.vectors`.
+    own : int, shape (columns,)
+        The machine's fragments and features.
+    sizes : sequence of int
+        Fragments by slot.
+    settings : LearnerSettings
+
+    Returns
+    -------
+    csr_array, shape (rows, size)
+    """
+    kept = np.zeros(vectors.shape[1], np.bool_)
+    kept[own] = True
+    chosen = kept[vectors.indices]
+    offsets = np.concatenate([[0], np.cumsum(chosen)])[vectors.indptr]
+    found = csr_array((vectors.data[chosen], vectors.indices[chosen], offsets), shape=vectors.shape)
+    if settings.normalise == "fragments":
+        rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
+        slots = np.searchsorted(np.cumsum(sizes), found.indices, side="right")
+        keys = rows * (len(sizes) + 1) + slots
+        norms = np.sqrt(np.bincount(keys, found.data**2))
+        norms[len(sizes) :: len(sizes) + 1] = 1.0  # the feature vector is as it is
+        found.data /= norms[keys]
+    return found
+
+
+def scale_rows(matrix: csr_array, norms: Floats) -> None:
+    """Divide the rows by norms, in place; a norm of 0 gives 0."""
+    scale = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+    matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
 
 
 class Calibration(NamedTuple):
@@ -137,6 +178,7 @@ class FragmentsModel:
         Names; with two there is one machine, whose positive class is the first.
     space : Space
     weights : csr_array, shape (machines, space.size)
+        Stored for the machine's own fragments, be they 0.
     bias : Floats, shape (machines,)
     calibration : Calibration
     document_frequency : int64, shape (space.size,)
@@ -157,17 +199,27 @@ class FragmentsModel:
         """Return the learner's settings."""
         return self.space.settings
 
-    @cached_property
-    def dense_weights(self) -> Floats:
-        """Give the weights as a matrix, shape (machines, space.size)."""
-        return np.asarray(self.weights.todense())
+    def machine(self, number: int) -> tuple[AnyArray, Floats]:
+        """Give a machine's own columns and their weights."""
+        begin, end = self.weights.indptr[number : number + 2]
+        return self.weights.indices[begin:end], self.weights.data[begin:end]
 
     def scores(self, vectors: csr_array) -> Floats:
-        """Give f for every class, shape (rows, classes); of two classes the second is -f."""
-        found = np.asarray(vectors @ self.dense_weights.T) + self.bias
-        return (
-            np.column_stack([found, -found]) if machine_classes(len(self.classes)) == 1 else found
-        )
+        """Give f for every class, shape (rows, classes); of two classes the second is -f.
+
+        Parameters
+        ----------
+        vectors : csr_array
+            As from ``space.vectors``.
+        """
+        found = np.empty((vectors.shape[0], len(self.bias)))
+        for number, bias in enumerate(self.bias):
+            own, weights = self.machine(number)
+            dense = np.zeros(self.space.size)
+            dense[own] = weights
+            units = machine_vectors(vectors, own, self.space.sizes, self.settings)
+            found[:, number] = units @ dense + bias
+        return np.column_stack([found, -found]) if len(self.bias) < len(self.classes) else found
 
     def predict_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Predict tree rows: class of the largest score, scores and probabilities by class.

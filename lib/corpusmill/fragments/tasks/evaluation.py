@@ -18,9 +18,9 @@ from corpusmill.corpora.schemas import TREES
 from corpusmill.errors import DataError
 from corpusmill.evaluation.decisions import Decisions, count_decisions, decision_metrics
 from corpusmill.fragments import plots, tables
-from corpusmill.fragments.estimator import COPIES, Corpus, read_group, survey
 from corpusmill.fragments.exact import KernelMachines
 from corpusmill.fragments.explaining import explain
+from corpusmill.fragments.fitting import COPIES, Corpus, read_group, survey
 from corpusmill.fragments.learning import train_machines
 from corpusmill.fragments.model import FragmentsModel
 from corpusmill.fragments.pages import explanation_page

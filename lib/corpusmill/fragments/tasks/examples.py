@@ -59,7 +59,7 @@ def read_examples(context: Context, part: Part, labelled: bool = True) -> DataFr
             rows = read.records
         else:
             read = read_propositions(context.spark, source, conf.quarantine, f"input.{part}")
-            rows = _pairs(read.records, conf.input, part)
+            rows = _pairs(context, read.records, conf.input, part)
         bad = context.cached(read.quarantine)
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
         reasons = quarantine.count_reasons(bad)
@@ -76,12 +76,14 @@ def read_examples(context: Context, part: Part, labelled: bool = True) -> DataFr
     return rows
 
 
-def _pairs(sentences: DataFrame, task: PropositionsInput, part: Part) -> DataFrame:
+def _pairs(
+    context: Context, sentences: DataFrame, task: PropositionsInput, part: Part
+) -> DataFrame:
     """Make the examples of semantic role labelling."""
     if task.examples == "roles":
         return splits.map_partitions(sentences, role_examples, TREES)
     if part == "train" and task.train_pairs is not None:
-        counted = splits.map_partitions(sentences, count_pairs, _COUNTED)
+        counted = context.cached(splits.map_partitions(sentences, count_pairs, _COUNTED))
         sentences = take_first(counted, PAIRS, task.train_pairs).select(_COUNTED.names)
     return splits.map_partitions(sentences, boundary_examples, TREES)
 

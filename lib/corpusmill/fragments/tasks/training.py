@@ -13,8 +13,8 @@ from pyspark.sql import types as T
 
 from corpusmill.corpora.schemas import INTS, STRINGS
 from corpusmill.fragments import plots, tables
-from corpusmill.fragments.estimator import fit_trees
 from corpusmill.fragments.explaining import best_of_classes
+from corpusmill.fragments.fitting import fit_trees
 from corpusmill.fragments.model import FragmentsModel
 from corpusmill.fragments.pages import fragments_page
 from corpusmill.fragments.tasks.examples import read_examples
@@ -79,7 +79,7 @@ def _track(context: Context, model: FragmentsModel, best: pd.DataFrame, rows: Da
     tracker.log_table(tables.fragments_table(shown), "tables/fragments.json")
     tracker.log_csv(tables.fragments_table(best), "tables/fragments.csv")
     machines = model.classes[: model.weights.shape[0]]
-    figure = plots.weights_figure(machines, model.dense_weights)
+    figure = plots.weights_figure(machines, model.weights.toarray())
     tracker.log_figure(figure, "plots/weights.png")
     # JSON, in which the example is kept and requests arrive, knows no 32-bit integers.
     inputs = rows.select(

@@ -124,11 +124,14 @@ def solve(
 
 
 def _bias(beta: Floats, f: Floats, lower: Floats, upper: Floats) -> float:
-    """Give the bias with which free support vectors lie on the margin, on average."""
-    free = (beta > lower) & (beta < upper)
+    """Give the bias that puts free support vectors on the margin; else the middle of all that do."""
+    # Rounding leaves a beta a hair away from its bound; it is no more free than the others.
+    hair = 1e-9 * (upper - lower)
+    can_fall, can_rise = beta > lower + hair, beta < upper - hair
+    free = can_fall & can_rise
     if np.any(free):
         return float(-np.mean(f[free]))
-    return float(-(np.min(f[beta < upper]) + np.max(f[beta > lower])) / 2.0)
+    return float(-(np.min(f[can_rise]) + np.max(f[can_fall])) / 2.0)
 
 
 @_kernel

@@ -124,7 +124,7 @@ def solve(
 
 
 def _bias(beta: Floats, f: Floats, lower: Floats, upper: Floats) -> float:
-    """Give the bias that puts free support vectors on the margin; else the middle of all that do."""
+    """Give the bias that puts free support vectors on the margin, or the middle of what may be."""
     # Rounding leaves a beta a hair away from its bound; it is no more free than the others.
     hair = 1e-9 * (upper - lower)
     can_fall, can_rise = beta > lower + hair, beta < upper - hair

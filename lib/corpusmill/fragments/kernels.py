@@ -37,7 +37,7 @@ TreeKernel = Literal["sst", "st", "sst_bow"]
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 SCRATCH = 1 << 14
 """Numbers of room that a row begins with."""
-_MOST_OPEN = 64
+MOST_OPEN = 64
 _SMALL = 256
 
 
@@ -206,7 +206,8 @@ def with_room(scratch, used, size):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def _group_size(index, rule):  # type: ignore[no-untyped-def]
+def group_size(index, rule):  # type: ignore[no-untyped-def]
+    """Give the number of subtrees with a production, which the index need not know."""
     if 0 <= rule < len(index.groups) - 1:
         return index.groups[rule + 1] - index.groups[rule]
     return 0
@@ -268,23 +269,19 @@ def sst_row(index, productions, child_offsets, nodes, decay, row, scratch):  # t
     O(log(nodes) largest group), whatever the tree's depth and width.
     """
     order, parents, ranks = heavy_first(nodes, child_offsets)
-    # Nodes whose Delta is in the scratch, each in bounds[k]:bounds[k + 1], the last complete.
-    opened, bounds = np.empty(_MOST_OPEN, np.int32), np.zeros(_MOST_OPEN + 1, np.int64)
+    # The nodes begun, of which the k-th has its Delta in bounds[k]:bounds[k + 1] of the scratch.
+    opened, bounds = np.empty(MOST_OPEN, np.int32), np.zeros(MOST_OPEN + 1, np.int64)
     top = 0
     for k in range(len(nodes) - 1, -1, -1):
         at = order[k]
         rule = productions[nodes[at]]
-        size = _group_size(index, rule)
+        size = group_size(index, rule)
         if size == 0:
             continue
-        if top == 0 or opened[top - 1] != at:
-            scratch = with_room(scratch, bounds[top], size)
-            scratch[bounds[top] : bounds[top] + size] = decay
-            opened[top], bounds[top + 1] = at, bounds[top] + size
-            top += 1
+        top, scratch = open_node(at, size, decay, opened, bounds, top, scratch)
         _scatter(index, rule, scratch[bounds[top - 1] : bounds[top]], row)
         above = parents[at]
-        top, scratch = _pass_up(
+        top, scratch = pass_up(
             index, rule, productions[nodes[above]] if above >= 0 else -1, above, ranks[at],
             decay, opened, bounds, top, scratch,
         )  # fmt: skip
@@ -292,9 +289,20 @@ def sst_row(index, productions, child_offsets, nodes, decay, row, scratch):  # t
 
 
 @_kernel
-def _pass_up(index, rule, rule_above, above, rank, decay, opened, bounds, top, scratch):  # type: ignore[no-untyped-def]
+def open_node(at, size, decay, opened, bounds, top, scratch):  # type: ignore[no-untyped-def]
+    """Begin a node, unless a child of it has done so."""
+    if top == 0 or opened[top - 1] != at:
+        scratch = with_room(scratch, bounds[top], size)
+        scratch[bounds[top] : bounds[top] + size] = decay
+        opened[top], bounds[top + 1] = at, bounds[top] + size
+        top += 1
+    return top, scratch
+
+
+@_kernel
+def pass_up(index, rule, rule_above, above, rank, decay, opened, bounds, top, scratch):  # type: ignore[no-untyped-def]
     """Multiply the last Delta into its parent's, which takes its place."""
-    size = _group_size(index, rule_above)
+    size = group_size(index, rule_above)
     if size == 0:
         return top - 1, scratch
     column = index.column_offsets[rule_above] + rank * size

@@ -30,6 +30,7 @@ from numba import njit
 
 from corpusmill.fragments.forests import Interned, Subtrees
 from corpusmill.fragments.kernels import (
+    MOST_OPEN,
     SCRATCH,
     Postings,
     arrange,
@@ -43,7 +44,6 @@ from corpusmill.types import Floats, Offsets, TokenIds
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 _SMALL = 256
 _NOTHING = -1
-_MOST_OPEN = 64
 _FRAME = 5
 _NODE, _BEGIN, _SUMS, _NEXT, _HELD = range(_FRAME)
 
@@ -143,7 +143,7 @@ def _rows(index, labels, child_offsets, children, offsets, nodes, decay, mu, row
 def _row(index, labels, child_offsets, children, nodes, decay, mu, row, scratch):  # type: ignore[no-untyped-def]
     """Add the row of one tree. The last frame's numbers end at ``end``, where there is room."""
     order, parents, ranks = heavy_first(nodes, child_offsets)
-    frames = np.empty((_MOST_OPEN, _FRAME), np.int64)
+    frames = np.empty((MOST_OPEN, _FRAME), np.int64)
     leaf = np.full(1, mu * decay * decay)
     top = end = 0
     for k in range(len(nodes) - 1, -1, -1):

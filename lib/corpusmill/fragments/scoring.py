@@ -18,7 +18,16 @@ import numpy as np
 from numba import njit
 
 from corpusmill.fragments.forests import Interned, Productions, Subtrees
-from corpusmill.fragments.kernels import Index, _match_children, build_index
+from corpusmill.fragments.kernels import (
+    MOST_OPEN,
+    SCRATCH,
+    Index,
+    build_index,
+    group_size,
+    heavy_first,
+    open_node,
+    pass_up,
+)
 from corpusmill.types import Floats
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
@@ -67,28 +76,28 @@ def score(
     Returns
     -------
     Floats, shape (trees, machines)
-        0 for an empty tree.
+        0 for an empty tree, and for one whose norm is given as 0.
 
     Notes
     -----
-    O(sum over nodes of the model's distinct subtrees with the node's production, times machines).
+    O(sum over nodes of the model's distinct subtrees with the node's production, times machines);
+    memory as `corpusmill.fragments.kernels.sst_row`.
     """
     by_place = np.zeros((len(index.places), model.weights.shape[1]))
-    inner = np.flatnonzero(index.places >= 0)
-    by_place[index.places[inner]] = model.weights[inner]
+    by_place[index.places] = model.weights
     found = np.zeros((len(interned.offsets) - 1, model.weights.shape[1]))
     subtrees = interned.subtrees
     _score_trees(
         index, by_place, subtrees.productions, subtrees.child_offsets, interned.offsets,
         interned.nodes, decay, found,
     )  # fmt: skip
-    scale = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
-    return found * scale[:, None]
+    norms = norms[:, None]
+    return np.divide(found, norms, out=np.zeros(found.shape), where=norms > 0)
 
 
 @_kernel
 def _score_trees(index, weights, productions, child_offsets, offsets, nodes, decay, out):  # type: ignore[no-untyped-def]
-    scratch = np.empty(1 << 14)
+    scratch = np.empty(SCRATCH, np.float64)
     for t in range(len(offsets) - 1):
         tree = nodes[offsets[t] : offsets[t + 1]]
         scratch = _score_tree(
@@ -98,38 +107,24 @@ def _score_trees(index, weights, productions, child_offsets, offsets, nodes, dec
 
 @_kernel
 def _score_tree(index, weights, productions, child_offsets, nodes, decay, out, scratch):  # type: ignore[no-untyped-def]
-    rules = len(index.groups) - 1
-    starts = np.zeros(len(nodes) + 1, np.int64)
-    rule_of = np.empty(len(nodes), np.int32)
+    """Add up like `sst_row`, but by the weights of subtrees instead of where they occur."""
+    order, parents, ranks = heavy_first(nodes, child_offsets)
+    opened, bounds = np.empty(MOST_OPEN, np.int32), np.zeros(MOST_OPEN + 1, np.int64)
     top = 0
-    for at in range(len(nodes) - 1, -1, -1):
-        subtree = nodes[at]
-        arity = child_offsets[subtree + 1] - child_offsets[subtree]
-        rule = productions[subtree]
-        end = starts[top]
-        size = index.groups[rule + 1] - index.groups[rule] if 0 <= rule < rules else 0
-        if end + size > len(scratch):
-            larger = np.empty(2 * (end + size), np.float64)
-            larger[:end] = scratch[:end]
-            scratch = larger
-        delta = scratch[end : end + size]
-        delta[:] = decay
-        if size > 0:
-            for i in range(arity):
-                child = top - 1 - i
-                below = scratch[starts[child] : starts[child + 1]]
-                if len(below) > 0:
-                    column = index.column_offsets[rule] + i * size
-                    _match_children(index, column, size, rule_of[child], below, delta)
-            first = index.groups[rule]
-            for m in range(size):
-                for c in range(len(out)):
-                    out[c] += delta[m] * weights[first + m, c]
-        top -= arity
-        begin = starts[top]
-        if begin < end:
-            scratch[begin : begin + size] = scratch[end : end + size]
-        rule_of[top] = rule
-        top += 1
-        starts[top] = begin + size
+    for k in range(len(nodes) - 1, -1, -1):
+        at = order[k]
+        rule = productions[nodes[at]]
+        size = group_size(index, rule)
+        if size == 0:
+            continue
+        top, scratch = open_node(at, size, decay, opened, bounds, top, scratch)
+        begin, first = bounds[top - 1], index.groups[rule]
+        for m in range(size):
+            for c in range(len(out)):
+                out[c] += scratch[begin + m] * weights[first + m, c]
+        above = parents[at]
+        top, scratch = pass_up(
+            index, rule, productions[nodes[above]] if above >= 0 else -1, above, ranks[at],
+            decay, opened, bounds, top, scratch,
+        )  # fmt: skip
     return scratch

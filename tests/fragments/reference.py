@@ -288,3 +288,78 @@ def _summed(interned: Interned, found: list[Tree], delta: Mapping[Any, float]) -
     owners = np.repeat(np.arange(len(counts)), np.diff(interned.offsets))
     np.add.at(counts, (owners, interned.nodes), 1.0)
     return np.asarray(counts @ table @ counts.T)
+
+
+# Mining (algorithm 3.1), level by level, on trees themselves
+
+
+class Mined(NamedTuple):
+    """Fragments with their weights, the best first, and what it cost to find them."""
+
+    best: list[tuple[Tree, float]]
+    generated: int
+    rounds: int
+
+
+class _Occurrence(NamedTuple):
+    """A fragment at the root of a tree: the paths to its expanded nodes and to those below."""
+
+    tree: Tree
+    expanded: frozenset[tuple[int, ...]]
+    below: list[tuple[int, ...]]
+    value: float
+
+    @property
+    def fragment(self) -> Tree:
+        return _cut(self.tree, self.expanded, ())
+
+    def can_grow(self) -> bool:
+        return any(_at(self.tree, path)[1] for path in self.below)
+
+    def expand(self, chosen: Sequence[tuple[int, ...]], factor: float) -> _Occurrence:
+        below = [(*p, k) for p in chosen for k in range(len(_at(self.tree, p)[1]))]
+        return _Occurrence(self.tree, self.expanded | set(chosen), below, self.value * factor)
+
+
+def _at(tree: Tree, path: tuple[int, ...]) -> Tree:
+    for k in path:
+        tree = tree[1][k]
+    return tree
+
+
+def _cut(tree: Tree, expanded: frozenset[tuple[int, ...]], path: tuple[int, ...]) -> Tree:
+    if path not in expanded:
+        return tree[0], ()
+    return tree[0], tuple(_cut(c, expanded, (*path, k)) for k, c in enumerate(tree[1]))
+
+
+def mine(
+    weighted: Sequence[tuple[Tree, float]], decay: float, limit: int, maxexp: int, relevance: str
+) -> Mined:
+    """Mine the fragments of trees at whose roots a machine has these weights."""
+    level, node = (decay, 1.0) if relevance == "depth" else (1.0, decay**0.5)
+    index: dict[Tree, float] = {}
+    new = [_Occurrence(t, frozenset([()]), [], w * level * node) for t, w in weighted]
+    new = [one._replace(below=[(k,) for k in range(len(one.tree[1]))]) for one in new]
+    rounds, last = 1, None
+    while True:
+        for one in new:
+            index[one.fragment] = index.get(one.fragment, 0.0) + one.value
+        # Sorting is stable: of equals the older one comes first.
+        best = sorted(index.items(), key=lambda item: -abs(item[1]))[:limit]
+        bottom = (best[-1][0], abs(best[-1][1])) if len(best) == limit else None
+        if bottom is not None and bottom == last:
+            break
+        last, kept = bottom, {fragment for fragment, _ in best}
+        old = [one for one in new if one.fragment in kept and one.can_grow()]
+        if not old:
+            break
+        rounds, new = rounds + 1, []
+        for one in old:
+            places = [path for path in one.below if _at(one.tree, path)[1]]
+            sizes = range(1, min(maxexp, len(places)) + 1)
+            ways = sorted(way for k in sizes for way in combinations(range(len(places)), k))
+            for way in ways:
+                chosen = [places[k] for k in way]
+                new.append(one.expand(chosen, level * node ** len(chosen)))
+    return Mined(best, len(index), rounds)

@@ -131,15 +131,15 @@ def mine(
     Notes
     -----
     Time and memory grow with the distinct (fragment, subtree) pairs among the best L of each
-    round; an occurrence that could be expanded in more than `MAX_SUBSETS` ways expands fewer
-    nodes at once.
+    round. An occurrence that could be expanded in more than `MAX_SUBSETS` ways expands fewer
+    nodes at once, and one whose weight is below all floating-point numbers does not grow.
     """
+    maxexp = min(maxexp, MAX_SUBSETS.bit_length())  # more would be too many ways anyway
     per_level, per_node = (decay, 1.0) if relevance == "depth" else (1.0, np.sqrt(decay))
     trie, values, states = _base(subtrees, weights, per_level * per_node)
     best = _best(values, limit)
     bottom, rounds = _bottom(values, best, limit), 1
-    while len(states.nodes):
-        kept = best[states.nodes]
+    while (kept := best[states.nodes] & (states.weights != 0.0)).any():
         trie, values = _grow(trie, values, states, kept, subtrees, maxexp, per_level, per_node)
         best = _best(values, limit)
         rounds += 1

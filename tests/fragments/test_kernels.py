@@ -16,7 +16,7 @@ from corpusmill.types import Forest
 from tests.fragments import reference as slow
 from tests.fragments.reference import forest_of, forests, random_tree
 
-QUICK = settings(max_examples=40, deadline=None)
+QUICK = settings(max_examples=25, deadline=None)
 KERNELS: list[TreeKernel] = ["sst", "st", "sst_bow"]
 DECAYS = st.sampled_from([0.1, 0.4, 1.0])
 

@@ -109,7 +109,7 @@ def weighted_subtrees(draw):
 
 
 @pytest.mark.parametrize(("relevance", "decay"), [("depth", 0.5), ("productions", 0.25)])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(weighted_subtrees(), st.integers(1, 40), st.sampled_from([1, 2, 4]))
 def test_greedy_mining_is_the_algorithm(relevance, decay, case, limit, maxexp):
     """Best L, their order, what was generated and when it stopped; ties go to the older."""

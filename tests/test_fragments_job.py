@@ -144,7 +144,7 @@ def test_all_ways_to_predict_agree(spark: Any, demo: Path) -> None:
     [
         (["input.train.trees=[nothing]"], "CONF04: input.train.trees"),
         (["model.miner=magic"], "CONF04: model.miner"),
-        (["model.feedback_rounds=2"], "CONF11: .*cascade"),
+        (["model.feedback_rounds=2"], "CONF04: model = .*cascade"),
         (["input.train.path=/no/such.tsv"], "CONF06: .*no such file"),
         (["classes=[A, B]"], "DATA05: class"),
     ],

@@ -72,3 +72,21 @@ class Patterns(NamedTuple):
     weights: Counts
     labels: Flags
     labelled: Flags
+
+
+class Forest(NamedTuple):
+    """Ordered trees in preorder; a node's label and number of children say all.
+
+    Attributes
+    ----------
+    offsets : Offsets, shape (trees + 1,)
+        Tree t has the nodes ``offsets[t]:offsets[t + 1]``; an empty tree has none.
+    labels : TokenIds, shape (nodes,)
+        Ids into a vocabulary of labels.
+    arities : int32, shape (nodes,)
+        Numbers of children.
+    """
+
+    offsets: Offsets
+    labels: TokenIds
+    arities: AnyArray

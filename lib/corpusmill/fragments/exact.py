@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from corpusmill.fragments.examples import self_norms
-from corpusmill.fragments.forests import Productions, Subtrees, intern
+from corpusmill.fragments.forests import Productions, Subtrees, intern, keep_subtrees
 from corpusmill.fragments.kernels import Index
 from corpusmill.fragments.learning import Machines
 from corpusmill.fragments.mining import subtree_weights
@@ -43,13 +43,14 @@ class KernelMachines:
         slots = []
         for interned, norms in zip(machines.kernel.interned, machines.kernel.norms, strict=True):
             size = len(interned.subtrees.labels)
-            weights = [
+            columns = [
                 subtree_weights(interned.offsets, interned.nodes, beta, norms, size)
                 for beta in machines.beta.T
             ]
-            slots.append(
-                SubtreeWeights(interned.subtrees, interned.productions, np.column_stack(weights))
-            )
+            weights = np.column_stack(columns)
+            # Examples that are no support vectors would only lengthen the walk.
+            subtrees, kept = keep_subtrees(interned.subtrees, np.any(weights != 0.0, axis=1))
+            slots.append(SubtreeWeights(subtrees, interned.productions, weights[kept]))
         return cls(tuple(slots), machines.bias, decay)
 
     @cached_property

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from corpusmill.types import Bags, Forest, Offsets, TokenIds
+from corpusmill.types import AnyArray, Bags, Flags, Forest, Offsets, TokenIds
 
 LEAF = -1
 """The production of a node without children."""
@@ -135,6 +135,26 @@ def bags_of_subtrees(interned: Interned) -> Bags:
     return Bags(*_count_within_trees(interned.offsets, interned.nodes))
 
 
+def keep_subtrees(subtrees: Subtrees, wanted: Flags) -> tuple[Subtrees, AnyArray]:
+    """Keep some subtrees and all that are below them, in their order; O(nodes).
+
+    Returns
+    -------
+    subtrees : Subtrees
+        With new numbers.
+    kept : int64
+        Their old numbers.
+    """
+    chosen = _with_all_below(wanted.copy(), subtrees.child_offsets, subtrees.children)
+    kept = np.flatnonzero(chosen)
+    arities = np.diff(subtrees.child_offsets)
+    numbers = (np.cumsum(chosen) - 1).astype(np.int32)
+    offsets = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(arities[kept], out=offsets[1:])
+    children = numbers[subtrees.children[np.repeat(chosen, arities)]]
+    return Subtrees(subtrees.labels[kept], subtrees.productions[kept], offsets, children), kept
+
+
 class _Keys(NamedTuple):
     """Growing sequences of numbers and the hash table that finds them."""
 
@@ -159,6 +179,16 @@ class _Keys(NamedTuple):
 def _interleave(labels: TokenIds, offsets: Offsets, children: TokenIds) -> TokenIds:
     """Put each label before its children."""
     return np.insert(children, offsets[:-1], labels).astype(np.int32, copy=False)
+
+
+@_kernel
+def _with_all_below(chosen, child_offsets, children):  # type: ignore[no-untyped-def]
+    # Parents have the higher numbers.
+    for u in range(len(chosen) - 1, -1, -1):
+        if chosen[u]:
+            for k in range(child_offsets[u], child_offsets[u + 1]):
+                chosen[children[k]] = True
+    return chosen
 
 
 @_kernel

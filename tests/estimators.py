@@ -116,7 +116,7 @@ def tree_rows(spark: SparkSession) -> DataFrame:
         "ask": "(SQ (VBD did) (NP (NN {n})) (VP (VB {m})))",
     }
     nouns = ("cat", "dog", "king", "hill")
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for i in range(24):
         target = sorted(shapes)[i % 3]
         text = shapes[target].format(n=nouns[i % 4], m=nouns[i // 6])

@@ -11,11 +11,12 @@ import pytest
 
 from corpusmill.alignment.pipeline import JOB as ALIGNMENT
 from corpusmill.corpora.pipeline import JOB as INGEST
+from corpusmill.fragments.pipeline import JOB as FRAGMENTS
 from corpusmill.runner import Job
 from corpusmill.settings import load
 
 CONFS = Path(__file__).resolve().parents[1] / "conf"
-JOBS: dict[str, Job] = {"alignment": ALIGNMENT, "ingest": INGEST}
+JOBS: dict[str, Job] = {"alignment": ALIGNMENT, "fragments": FRAGMENTS, "ingest": INGEST}
 NAMES = sorted(str(path.relative_to(CONFS)) for path in CONFS.rglob("*.yaml"))
 ON_CORPORA = [name for name in NAMES if "${CORPUSMILL_DATA}" in (CONFS / name).read_text()]
 
@@ -35,10 +36,11 @@ def paths(part: Any) -> Iterator[str]:
 
 
 def test_every_corpus_has_its_conf() -> None:
-    corpora = ("query_log", "questions", "reuters")
-    expected = {f"{job}/{corpus}.yaml" for job in JOBS for corpus in corpora}
+    texts, trees = ("query_log", "questions", "reuters"), ("trec_qc", "srl_boundary", "srl_roles")
+    corpora = {"alignment": texts, "fragments": trees, "ingest": texts}
+    expected = {f"{job}/{corpus}.yaml" for job in JOBS for corpus in corpora[job]}
     assert set(ON_CORPORA) == expected
-    assert set(NAMES) - expected == {"alignment/demo.yaml"}
+    assert set(NAMES) - expected == {"alignment/demo.yaml", "fragments/demo.yaml"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -56,9 +58,10 @@ def test_no_two_confs_write_to_one_output() -> None:
     assert len(set(outputs)) == len(outputs)
 
 
-def test_the_demo_needs_nothing_but_the_package() -> None:
-    named = list(paths(read("alignment/demo.yaml").model_dump()))
-    assert len(named) == 3
+@pytest.mark.parametrize("job", ["alignment", "fragments"])
+def test_the_demo_needs_nothing_but_the_package(job: str) -> None:
+    named = list(paths(read(f"{job}/demo.yaml").model_dump()))
+    assert len(named) >= 2
     assert [path for path in named if not Path(path).is_file()] == []
 
 

@@ -14,9 +14,12 @@ import pytest
 
 from corpusmill import storage
 from corpusmill.corpora.tree_formats import parse_bracketed
+from corpusmill.corpora.trees import TreesSettings, read_trees
+from corpusmill.fragments.estimator import FragmentClassifierModel
 from corpusmill.fragments.model import FragmentsModel
 from corpusmill.fragments.pipeline import JOB
 from corpusmill.runner import run_job
+from corpusmill.settings import QuarantineSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = str(ROOT / "conf" / "fragments" / "demo.yaml")
@@ -59,7 +62,7 @@ def test_every_example_is_predicted(demo: Path) -> None:
     assert len(predictions) == len(lines) - 1 == metrics(demo)["predict.examples"]
     assert predictions["example_id"].is_unique
     assert set(predictions["prediction"]) <= {"NUMBER", "PERSON", "PLACE", "TIME"}
-    best = np.stack(predictions["scores"]).argmax(axis=1)
+    best = np.array(predictions["scores"].tolist()).argmax(axis=1)
     classes = np.array(["NUMBER", "PERSON", "PLACE", "TIME"])
     assert (classes[best] == predictions["prediction"]).all()
 
@@ -134,9 +137,18 @@ def test_a_second_training_gives_the_same_bytes(
 
 def test_all_ways_to_predict_agree(spark: Any, demo: Path) -> None:
     model = FragmentsModel.load(storage.resolve(str(demo), "model"))
-    predictions = pd.read_parquet(demo / "predictions").set_index("example_id")
-    assert model.weights.shape == (4, model.space.size)
-    assert np.isfinite(np.stack(predictions["scores"])).all()
+    path = str(SAMPLES / "questions_trees_test.tsv")
+    source = TreesSettings(path=path, header=True, trees=["tree"])
+    rows = read_trees(spark, source, QuarantineSettings()).records
+    job = pd.read_parquet(demo / "predictions").set_index("example_id").sort_index()
+    frame = rows.toPandas().set_index("example_id").sort_index()
+    on_arrays = model.predict_frame(frame)
+    found = FragmentClassifierModel(model).transform(rows).toPandas()
+    in_spark = found.set_index("example_id").sort_index()
+    expected = np.array(job["scores"].tolist())
+    for other in (on_arrays, in_spark):
+        np.testing.assert_allclose(np.array(other["scores"].tolist()), expected, atol=1e-9)
+        assert list(other["prediction"]) == list(job["prediction"])
 
 
 @pytest.mark.parametrize(

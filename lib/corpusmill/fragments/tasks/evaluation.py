@@ -131,7 +131,8 @@ def _by_kernel(batch: pa.RecordBatch, exact: Exact) -> Floats:
 def _train_exact(context: Context, classes: Sequence[str]) -> Exact:
     """Train each exact machine in a task of its own."""
     conf: FragmentsSettings = context.settings
-    rows = read_examples(context, "train").where(F.col("target").isNotNull())
+    # What is bad in them lies in the quarantine of the train action.
+    rows = read_examples(context, "train", keep_bad=False).where(F.col("target").isNotNull())
     if conf.exact.examples is not None:
         key = F.xxhash64(F.lit(conf.seed), F.col("example_id"))
         rows = context.cached(rows.orderBy(key, "example_id").limit(conf.exact.examples))

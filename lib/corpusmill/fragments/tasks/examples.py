@@ -24,7 +24,9 @@ Part = Literal["train", "test"]
 _COUNTED = T.StructType([*PROPOSITIONS, T.StructField(PAIRS, T.IntegerType(), nullable=False)])
 
 
-def read_examples(context: Context, part: Part, labelled: bool = True) -> DataFrame:
+def read_examples(
+    context: Context, part: Part, labelled: bool = True, keep_bad: bool = True
+) -> DataFrame:
     """Read the examples of a part; bad records go to the run's quarantine.
 
     Parameters
@@ -35,6 +37,8 @@ def read_examples(context: Context, part: Part, labelled: bool = True) -> DataFr
         Of the input.
     labelled
         Whether examples without a target are an error.
+    keep_bad
+        Whether bad records are written, as the first reader of a run does.
 
     Returns
     -------
@@ -61,7 +65,8 @@ def read_examples(context: Context, part: Part, labelled: bool = True) -> DataFr
             read = read_propositions(context.spark, source, conf.quarantine, f"input.{part}")
             rows = _pairs(context, read.records, conf.input, part)
         bad = context.cached(read.quarantine)
-        context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
+        if keep_bad:
+            context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
         reasons = quarantine.count_reasons(bad)
         rows = context.cached(rows.repartition(conf.partitions, "example_id"))
         count = rows.count()

@@ -2,9 +2,10 @@
 
     CORPUSMILL_DATA=FOLDER python -m benchmarks.tree_kernels
 
-The pairwise loop is the algorithm of SVM-Light-TK (Moschitti 2006, the fast tree kernel): nodes
-of both trees paired, Delta of those of equal production from their children's in a memo; here it
-is compiled by numba from the same arrays. Its own C figures, from another machine, stand beside it.
+The pairwise loop is plainer than SVM-Light-TK (Moschitti 2006), which sorts nodes by production:
+all nodes of both trees are paired, Delta of those of equal production from their children's in a
+memo; here it is compiled by numba from the same arrays. SVM-Light-TK's own figures, in C and from
+another machine, stand beside it.
 An evaluation is one K(T, T') of normalised trees; processor time of one thread.
 """
 

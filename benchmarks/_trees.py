@@ -8,21 +8,20 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T
 
 from corpusmill import splits
-from corpusmill.corpora.propositions import ConllSettings, read_propositions, take_first
-from corpusmill.corpora.schemas import PROPOSITIONS, TREES
+from corpusmill.corpora.propositions import ConllSettings, read_propositions
+from corpusmill.corpora.schemas import TREES
 from corpusmill.corpora.trees import TreesSettings, read_trees
 from corpusmill.fragments.batches import productions_of, read_forests
 from corpusmill.fragments.examples import Examples
-from corpusmill.fragments.srl import PAIRS, boundary_examples, count_pairs
+from corpusmill.fragments.srl import boundary_examples
+from corpusmill.fragments.tasks.examples import first_pairs
 from corpusmill.fragments.vocabulary import Vocabulary
 from corpusmill.settings import QuarantineSettings
-from corpusmill.types import AnyArray, Forest
+from corpusmill.types import AnyArray
 
 TRAIN_DOCUMENTS = [f"train.{section:02}" for section in range(2, 7)]
-_COUNTED = T.StructType([*PROPOSITIONS, T.StructField(PAIRS, T.IntegerType(), nullable=False)])
 
 
 class Trees(NamedTuple):
@@ -47,9 +46,10 @@ class Trees(NamedTuple):
     classes: list[str]
     vocabulary: Vocabulary
 
-    def recoded(self, other: Trees) -> tuple[Forest, ...]:
-        """Give the trees of others by the numbers of these labels."""
-        return read_forests(other.batch, self.vocabulary, len(self.examples.trees))
+    def recoded(self, other: Trees) -> Examples:
+        """Give the trees of others by the numbers of these labels and productions."""
+        forests = read_forests(other.batch, self.vocabulary, len(self.examples.trees))
+        return Examples(forests, self.vocabulary.productions)
 
     @property
     def nodes(self) -> float:
@@ -76,9 +76,7 @@ def boundaries(spark: SparkSession, data: Path, pairs: int) -> DataFrame:
         kind="conll2005", path=str(data / "conll2005" / "train"), documents=TRAIN_DOCUMENTS
     )
     sentences = read_propositions(spark, source, QuarantineSettings()).records
-    counted = splits.map_partitions(sentences, count_pairs, _COUNTED)
-    first = take_first(counted, PAIRS, pairs).select(_COUNTED.names)
-    return splits.map_partitions(first, boundary_examples, TREES)
+    return first_pairs(sentences, pairs)
 
 
 def on_arrays(name: str, rows: DataFrame, seed: int = 13) -> Trees:

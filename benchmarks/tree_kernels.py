@@ -17,21 +17,24 @@ from pathlib import Path
 
 import numpy as np
 from numba import njit
+from scipy.sparse import csr_array
 
 from benchmarks._measure import cpu_seconds, medians
 from benchmarks._trees import Trees, boundaries, on_arrays, questions
 from corpusmill import session
-from corpusmill.fragments.dictionary import build_dictionary, count_fragments, fragment_values
-from corpusmill.fragments.exact import KernelMachines
+from corpusmill.fragments.corpus import Corpus
+from corpusmill.fragments.exact import KernelMachines, exact_scores
 from corpusmill.fragments.examples import self_norms, take
-from corpusmill.fragments.forests import Interned, intern
+from corpusmill.fragments.forests import Interned
 from corpusmill.fragments.kernels import build_index, tree_rows
 from corpusmill.fragments.learning import mine_machines, train_machines
-from corpusmill.fragments.model import machine_vectors
+from corpusmill.fragments.model import Calibration, FragmentsModel, Space
 from corpusmill.fragments.settings import LearnerSettings
+from corpusmill.fragments.trie import Fragments
 from corpusmill.settings import SparkSettings
 
 DECAY = 0.4
+BATCH = 4_096
 C_FIGURES = {"questions": (1.3, 20.0), "boundaries": (3.1, 40.0)}
 """Millions of evaluations a second: SVM-Light-TK in C on another machine, and our target."""
 
@@ -115,42 +118,59 @@ def _all_rows(index: object, interned: Interned, some: int | None = None) -> flo
 
 
 def training_and_scoring(trees: Trees, count: int, scored: int, repeats: int) -> dict[str, float]:
-    """Train on the first trees, score the last ones by subtrees and by fragments."""
-    settings = LearnerSettings(decay=DECAY, cost=1.0, maxexp=1, relevance="depth")
+    """Train on the first trees; score the last ones as a job does, from Arrow batches."""
+    settings = LearnerSettings(decay=DECAY, cost=1.0, maxexp=1)
     machine = trees.classes.index("+1")
     part = take(trees.examples, np.arange(count))
     codes, ones = trees.codes[:count], np.ones(count)
     trained = train_machines(part, codes, ones, [machine], settings)
-    exact = KernelMachines.of(trained, DECAY)
-    total = len(trees.codes)
-    test = take(trees.examples, np.arange(total - scored, total))
+    exact = [KernelMachines.of(trained, part, settings)]
     fragments = mine_machines(trained, settings)[0][0]
-    dictionary = build_dictionary(fragments)
-    values = fragment_values(fragments, DECAY, settings.relevance)
-    own, weights = np.arange(len(values)), np.random.default_rng(0).normal(size=len(values))
+    linear = linear_model(trees, fragments, settings)
+    corpus = Corpus(tuple(trees.classes), trees.vocabulary, 1, 0)
+    test = trees.batch.slice(trees.batch.num_rows - scored)
+    batches = [test.slice(begin, BATCH) for begin in range(0, scored, BATCH)]
 
-    def linear() -> None:
-        interned = intern(test.trees[0], productions=test.productions)
-        vectors = count_fragments(dictionary, interned, len(values))
-        vectors.data *= values[vectors.indices]
-        machine_vectors(vectors, own, [len(values)], settings) @ weights
+    def by_kernel() -> None:
+        for batch in batches:
+            exact_scores(exact, corpus.examples(batch))
+
+    def by_fragments() -> None:
+        for batch in batches:
+            linear.scores(linear.space.vectors(batch))
 
     works = {
         "train": lambda: cpu_seconds(
             lambda: train_machines(part, codes, ones, [machine], settings)
         ),
-        "exact": lambda: cpu_seconds(lambda: exact.scores(test.trees)),
-        "linear": lambda: cpu_seconds(linear),
+        "exact": lambda: cpu_seconds(by_kernel),
+        "linear": lambda: cpu_seconds(by_fragments),
     }
     spent = medians(works, repeats)
     return {
         "support_vectors": float(np.count_nonzero(trained.beta)),
         "distinct": float(len(trained.rows)),
-        "fragments": float(len(values)),
+        "fragments": float(len(fragments.weights)),
         "train": spent["train"],
         "exact": scored / spent["exact"],
         "linear": scored / spent["linear"],
     }
+
+
+def linear_model(trees: Trees, fragments: Fragments, settings: LearnerSettings) -> FragmentsModel:
+    """Give a model of one machine; its weights, by which speed does not change, are by chance."""
+    size = len(fragments.weights)
+    weights = np.random.default_rng(0).normal(size=size)
+    nothing = np.full(1, np.nan)
+    return FragmentsModel(
+        tuple(trees.classes),
+        Space(trees.vocabulary, (fragments,), 0, settings),
+        csr_array((weights, np.arange(size), [0, size]), shape=(1, size)),
+        np.zeros(1),
+        Calibration(nothing, nothing),
+        np.ones(size, np.int64),
+        np.ones(1, np.bool_),
+    )
 
 
 def main() -> None:

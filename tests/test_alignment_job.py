@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,7 @@ from corpusmill.alignment.model import AlignmentModel
 from corpusmill.alignment.pipeline import JOB
 from corpusmill.corpora.text import tokenize
 from corpusmill.runner import run_job
-
-ROOT = Path(__file__).resolve().parents[1]
-CONF = str(ROOT / "conf" / "alignment" / "demo.yaml")
+from tests.jobs import ROOT, demo_arguments, metrics_of, run_all
 
 pytestmark = [
     pytest.mark.spark,
@@ -38,30 +35,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def arguments(place: Path) -> list[str]:
-    return [
-        "--conf",
-        CONF,
-        f"output={place}/out",
-        f"tracking.uri=sqlite:///{place}/mlflow.db",
-    ]
+    return demo_arguments("alignment/demo.yaml", place)
 
 
 @pytest.fixture(scope="module")
 def demo(spark: Any, place: Path, arguments: list[str]) -> Iterator[Path]:
-    """The output folder after train, predict and evaluate."""
-    for action in ("train", "predict", "evaluate"):
-        assert run_job(JOB, [action, *arguments], spark) == 0
-    yield place / "out"
-    mlflow.set_tracking_uri("")
-
-
-def metrics(output: Path) -> dict[str, float]:
-    found: dict[str, float] = json.loads((output / "metrics.json").read_text())
-    return found
+    yield from run_all(JOB, arguments, place, spark)
 
 
 def test_nothing_of_the_log_is_lost(demo: Path) -> None:
-    found = metrics(demo)
+    found = metrics_of(demo)
     predictions = pd.read_parquet(demo / "predictions")
     quarantine = pd.read_parquet(demo / "quarantine")
     lines = (ROOT / "lib/corpusmill/corpora/samples/query_log.tsv").read_bytes().splitlines()
@@ -75,7 +58,7 @@ def test_nothing_of_the_log_is_lost(demo: Path) -> None:
 def test_predictions_are_ranked_and_explained(demo: Path) -> None:
     predictions = pd.read_parquet(demo / "predictions")
     found = predictions.dropna(subset="entity")
-    assert len(found) == metrics(demo)["input.matched"]
+    assert len(found) == metrics_of(demo)["input.matched"]
     assert predictions[predictions["entity"].isna()]["classes"].isna().all()
     for probabilities in found["probabilities"]:
         assert (np.diff(probabilities) <= 0).all()
@@ -89,7 +72,7 @@ def test_predictions_are_ranked_and_explained(demo: Path) -> None:
 
 
 def test_classes_are_found_without_having_been_seen(demo: Path) -> None:
-    found = metrics(demo)
+    found = metrics_of(demo)
     assert found["evaluate.queries"] > 2500
     assert found["dba.accuracy_at_1"] > 0.9
     assert found["dba.accuracy_at_1"] <= found["dba.accuracy_at_2"] <= found["dba.accuracy_at_3"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,8 @@ from corpusmill.fragments.model import FragmentsModel
 from corpusmill.fragments.pipeline import JOB
 from corpusmill.runner import run_job
 from corpusmill.settings import QuarantineSettings
+from tests.jobs import ROOT, demo_arguments, metrics_of, model_files, run_all
 
-ROOT = Path(__file__).resolve().parents[1]
-CONF = str(ROOT / "conf" / "fragments" / "demo.yaml")
 SAMPLES = ROOT / "lib" / "corpusmill" / "corpora" / "samples"
 
 pytestmark = [
@@ -39,27 +38,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def arguments(place: Path) -> list[str]:
-    return ["--conf", CONF, f"output={place}/out", f"tracking.uri=sqlite:///{place}/mlflow.db"]
+    return demo_arguments("fragments/demo.yaml", place)
 
 
 @pytest.fixture(scope="module")
 def demo(spark: Any, place: Path, arguments: list[str]) -> Iterator[Path]:
-    """The output folder after train, predict and evaluate."""
-    for action in ("train", "predict", "evaluate"):
-        assert run_job(JOB, [action, *arguments], spark) == 0
-    yield place / "out"
-    mlflow.set_tracking_uri("")
-
-
-def metrics(output: Path) -> dict[str, float]:
-    found: dict[str, float] = json.loads((output / "metrics.json").read_text())
-    return found
+    yield from run_all(JOB, arguments, place, spark)
 
 
 def test_every_example_is_predicted(demo: Path) -> None:
     predictions = pd.read_parquet(demo / "predictions")
     lines = (SAMPLES / "questions_trees_test.tsv").read_text().splitlines()
-    assert len(predictions) == len(lines) - 1 == metrics(demo)["predict.examples"]
+    assert len(predictions) == len(lines) - 1 == metrics_of(demo)["predict.examples"]
     assert predictions["example_id"].is_unique
     assert set(predictions["prediction"]) <= {"NUMBER", "PERSON", "PLACE", "TIME"}
     best = np.array(predictions["scores"].tolist()).argmax(axis=1)
@@ -68,7 +58,7 @@ def test_every_example_is_predicted(demo: Path) -> None:
 
 
 def test_metrics_are_those_of_the_predictions(demo: Path) -> None:
-    predictions, found = pd.read_parquet(demo / "predictions"), metrics(demo)
+    predictions, found = pd.read_parquet(demo / "predictions"), metrics_of(demo)
     right = predictions["prediction"] == predictions["target"]
     assert found["linearised.accuracy"] == pytest.approx(right.mean())
     assert 0.5 < found["linearised.accuracy"] <= 1.0
@@ -125,14 +115,7 @@ def test_a_second_training_gives_the_same_bytes(
 ) -> None:
     again = [*arguments, f"output={place}/again", "partitions=3", "tracking.enabled=false"]
     assert run_job(JOB, ["train", *again], spark) == 0
-    one, two = (
-        {
-            file.name: file.read_bytes()
-            for file in Path(storage.resolve(str(folder), "model")).iterdir()
-        }
-        for folder in (demo, place / "again")
-    )
-    assert one == two
+    assert model_files(str(demo)) == model_files(f"{place}/again")
 
 
 def test_all_ways_to_predict_agree(spark: Any, demo: Path) -> None:
@@ -152,13 +135,14 @@ def test_all_ways_to_predict_agree(spark: Any, demo: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    ("overrides", "status", "message"),
     [
-        (["input.train.trees=[nothing]"], "CONF04: input.train.trees"),
-        (["model.miner=magic"], "CONF04: model.miner"),
-        (["model.feedback_rounds=2"], "CONF04: model = .*cascade"),
-        (["input.train.path=/no/such.tsv"], "CONF06: .*no such file"),
-        (["classes=[A, B]"], "DATA05: class"),
+        (["input.train.trees=[nothing]"], 2, "CONF04: input.train.trees"),
+        (["model.miner=magic"], 2, "CONF04: model.miner"),
+        (["model.feedback_rounds=2"], 2, "CONF04: model = .*cascade"),
+        (["input.train.path=/no/such.tsv"], 2, "CONF06: .*no such file"),
+        (["classes=[A, B]"], 1, "FRAG02: class 'A'"),
+        (["model.calibration_folds=3", "model.linear_solver=mllib"], 2, "CONF04: .*liblinear"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -167,11 +151,27 @@ def test_a_mistake_is_one_line(
     arguments: list[str],
     capfd: pytest.CaptureFixture[str],
     overrides: list[str],
+    status: int,
     message: str,
 ) -> None:
     out = f"output={place}/bad"
-    status = run_job(JOB, ["train", *arguments, out, "tracking.enabled=false", *overrides], spark)
+    words = ["train", *arguments, out, "tracking.enabled=false", *overrides]
+    assert run_job(JOB, words, spark) == status
     told = capfd.readouterr().err
-    assert status in (1, 2)
     assert "Traceback" not in told
-    assert pd.Series([told]).str.contains(message).all(), told
+    assert re.search(message, told), told
+
+
+def test_a_row_of_more_trees_is_kept_and_told(
+    spark: Any, demo: Path, place: Path, arguments: list[str]
+) -> None:
+    lines = ["PERSON |BT| (S (A b)) |ET|", "PLACE |BT| (S (A b)) |BT| (S (C d)) |ET|"]
+    (place / "odd.svm").write_text("\n".join(lines) + "\n")
+    source = f'input.test={{path: "{place}/odd.svm", format: svmlight}}'
+    words = [*arguments, source, "tracking.enabled=false", "run_id=odd"]
+    assert run_job(JOB, ["predict", *words], spark) == 0
+    found = pd.read_parquet(Path(storage.resolve(str(demo), "predictions")))
+    assert found["error"].notna().sum() == 1
+    assert found.loc[found["error"].notna(), "prediction"].isna().all()
+    assert "at most 1 trees" in found["error"].dropna().item()
+    assert metrics_of(demo)["predict.not_predicted"] == 1

@@ -18,6 +18,9 @@ from corpusmill.errors import SchemaError, UsageError
 pytestmark = pytest.mark.spark
 
 DOUBLED = T.StructType([T.StructField("double", T.LongType())])
+GROUPED = T.StructType(
+    [T.StructField("group", T.IntegerType()), T.StructField("rows", T.LongType())]
+)
 ROWS = 100
 
 
@@ -163,6 +166,24 @@ def test_a_column_that_is_there_is_refused(spark, name):
         df, schema = df.selectExpr("id", "id as error"), DOUBLED
     with pytest.raises(SchemaError, match=f"column '{name}' is already there"):
         appended(df, double, schema)
+
+
+# map_groups
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_every_group_has_a_task_of_its_own(spark, groups):
+    rows = spark.range(60).withColumn("group", (F.col("id") % groups).cast("int"))
+
+    def kernel(group, table):
+        return pa.RecordBatch.from_pylist([{"group": group, "rows": table.num_rows}])
+
+    found = splits.map_groups(rows, "group", kernel, GROUPED, groups)
+    placed = found.withColumn("task", F.spark_partition_id()).collect()
+    assert {row["group"]: row["rows"] for row in placed} == dict.fromkeys(
+        range(groups), 60 // groups
+    )
+    assert len({row["task"] for row in placed}) == groups
 
 
 # sum_arrays

@@ -87,6 +87,8 @@ MESSAGES: dict[str, str] = {
     "save the vocabulary with the model or give equally many",
     "ALIGN03": "more than {limit} classes in column 'labels'; is it a column of names?",
     # Fragments
+    "FRAG02": "class {name!r} of the conf has no training example or stands twice; there are "
+    "examples of: {found}",
     "FRAG01": "more than {limit} classes in column 'target'; is it a column of names?",
     # Spark, as it fails in the middle of a job
     "SPARK01": "out of memory: {problem}; {hint}",

@@ -36,7 +36,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from corpusmill.errors import SchemaError, UsageError
 from corpusmill.types import AnyArray, Floats, Offsets
 
-GroupKernel = Callable[[tuple[Any, ...], pa.Table], pa.RecordBatch]
+GroupKernel = Callable[[int, pa.Table], pa.RecordBatch]
 BatchKernel = Callable[[pa.RecordBatch], pa.RecordBatch]
 SumKernel = Callable[[Iterator[pa.RecordBatch]], Mapping[str, AnyArray]]
 
@@ -166,18 +166,18 @@ def append_columns(
 
 
 def map_groups(
-    df: DataFrame, keys: Sequence[str], kernel: GroupKernel, schema: T.StructType, groups: int
+    df: DataFrame, group: str, kernel: GroupKernel, schema: T.StructType, groups: int
 ) -> DataFrame:
-    """Run a kernel on every group of rows that share their keys, one task a group if it can be.
+    """Run a kernel on every group of rows, each in a task of its own.
 
     Parameters
     ----------
     df
         The rows. A group has to fit into a worker's memory.
-    keys
-        Columns that name the group.
+    group
+        The int column that says which group a row belongs to, from 0 to ``groups`` - 1.
     kernel
-        From a group's key, as plain values, and its rows to a batch of ``schema``.
+        From a group's number and its rows to a batch of ``schema``; not called for no rows.
     schema
         The columns of the result.
     groups
@@ -186,11 +186,12 @@ def map_groups(
     arrow = _arrow_schema(df.sparkSession, schema)
 
     def run(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        new = kernel(tuple(value.as_py() for value in key), rows.combine_chunks())
+        new = kernel(key[0].as_py(), rows.combine_chunks())
         return pa.Table.from_batches([_conform(new, arrow)], arrow)
 
-    # A stated number of partitions is not merged into fewer, as Spark does with small ones.
-    return df.repartition(groups, *keys).groupBy(*keys).applyInArrow(run, schema)
+    # By its number, not by a hash of it: of two hashed groups both may fall into one task.
+    placed = df.repartitionById(groups, F.col(group))
+    return placed.groupBy(group).applyInArrow(run, schema)
 
 
 def sum_arrays(

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from corpusmill.fragments.dictionary import build_dictionary, count_fragments, fragment_values
 from corpusmill.fragments.forests import intern
-from corpusmill.fragments.mining import Fragments, mine
+from corpusmill.fragments.mining import mine
+from corpusmill.fragments.trie import Fragments
 from corpusmill.types import Forest
 from tests.fragments import reference as slow
 from tests.fragments.reference import forest_of, forests, random_tree

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from corpusmill.fragments.exact import KernelMachines
+from corpusmill.fragments.exact import KernelMachines, exact_scores
 from corpusmill.fragments.examples import ExampleKernel, Examples
-from corpusmill.fragments.forests import keep_subtrees
+from corpusmill.fragments.forests import intern, keep_subtrees
 from corpusmill.fragments.learning import kernel_settings, train_machines
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.types import Forest
-
-SETTINGS = LearnerSettings(cost=1.0, tolerance=1e-6)
 
 
 def random_forest(rng: np.random.Generator, trees: int) -> Forest:
@@ -34,21 +33,36 @@ def random_forest(rng: np.random.Generator, trees: int) -> Forest:
     return Forest(np.array(offsets), np.array(labels, np.int32), np.array(arities, np.int32))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_scores_are_those_of_the_support_vectors(seed: int) -> None:
+@pytest.mark.parametrize("vector_weight", [0.0, 0.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_are_those_of_the_support_vectors(seed: int, vector_weight: float) -> None:
     rng = np.random.default_rng(seed)
-    examples = Examples((random_forest(rng, 40), random_forest(rng, 40)))
+    settings = LearnerSettings(cost=1.0, tolerance=1e-6, vector_weight=vector_weight)
+
+    forests = (random_forest(rng, 40), random_forest(rng, 40))
+    # Numbers of productions that mean the same in all slots and parts, as a vocabulary gives them.
+    known = intern(forests[0], productions=intern(forests[1]).productions).productions
+
+    def with_vectors(forests: tuple[Forest, ...]) -> Examples:
+        count = len(forests[0].offsets) - 1
+        vectors = csr_array(rng.normal(size=(count, 4))) if vector_weight else None
+        return Examples(forests, known, vectors)
+
+    examples = with_vectors(forests)
+    test = with_vectors((random_forest(rng, 25), random_forest(rng, 25)))
     codes = rng.integers(0, 3, 40)
-    trained = train_machines(examples, codes, np.ones(40), range(3), SETTINGS)
-    machines = KernelMachines.of(trained, SETTINGS.decay)
-    test = Examples((random_forest(rng, 25), random_forest(rng, 25)))
-    kernel = ExampleKernel(examples, kernel_settings(SETTINGS))
+    trained = train_machines(examples, codes, np.ones(40), range(3), settings)
+    machines = KernelMachines.of(trained, examples, settings)
+    kernel = ExampleKernel(examples, kernel_settings(settings))
     beta = np.zeros((40, 3))
     beta[trained.rows] = trained.beta
     expected = kernel.rows(test) @ beta + trained.bias
-    np.testing.assert_allclose(machines.scores(test.trees), expected, atol=1e-9)
+    assert np.abs(expected - trained.bias).max() > 0.1
+    np.testing.assert_allclose(exact_scores([machines], test), expected, atol=1e-9)
     again = KernelMachines.unpack(machines.pack())
-    np.testing.assert_array_equal(again.scores(test.trees), machines.scores(test.trees))
+    twice = exact_scores([again, again], test)
+    np.testing.assert_array_equal(twice[:, :3], twice[:, 3:])
+    np.testing.assert_allclose(twice[:, :3], expected, atol=1e-9)
 
 
 def test_what_is_kept_of_subtrees_is_whole() -> None:

@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from corpusmill.fragments import kernels, partial
 from corpusmill.fragments.forests import bags_of_subtrees, intern
-from corpusmill.fragments.kernels import TreeKernel, build_index, self_kernel, tree_rows
+from corpusmill.fragments.kernels import TreeKernel, build_index, tree_rows
 from corpusmill.fragments.partial import build_label_index, partial_rows, partial_self_kernel
+from corpusmill.fragments.self_kernels import self_kernel
 from corpusmill.types import Forest
 from tests.fragments import reference as slow
 from tests.fragments.reference import forest_of, forests, random_tree

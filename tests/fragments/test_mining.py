@@ -14,7 +14,7 @@ from corpusmill.fragments.dictionary import build_dictionary, count_fragments, f
 from corpusmill.fragments.examples import self_norms
 from corpusmill.fragments.forests import intern
 from corpusmill.fragments.kernels import build_index, tree_rows
-from corpusmill.fragments.mining import mine, subtree_weights
+from corpusmill.fragments.mining import INDEX_BYTES, mine, subtree_weights
 from corpusmill.types import Forest
 from tests.fragments import reference as slow
 from tests.fragments.reference import forest_of, forests, random_tree
@@ -179,3 +179,22 @@ def test_a_chain_of_20000_levels_is_mined():
     assert 0 < mined.rounds < 1000
     weights = mined.fragments.weights
     assert_allclose(weights[:3], 0.4 ** np.arange(1, 4) * (depth - np.arange(1, 4)))
+
+
+def test_the_index_keeps_within_its_bytes():
+    """A round that does not fit expands fewer nodes at once; what fits is as without a limit."""
+    rng = np.random.default_rng(0)
+    bush = tuple((1, ((0, ((9, ()),)),)) for _ in range(7))
+    forest = [(2, bush[:k]) for k in range(4, 8)] + [random_tree(rng, 20, 3) for _ in range(5)]
+    interned = intern(forest_of(forest))
+    weights = rng.normal(size=len(interned.subtrees.labels))
+    whole = mine(interned.subtrees, weights, 0.4, ALL, 4)
+    room = INDEX_BYTES * (whole.generated // 4)
+    tight = mine(interned.subtrees, weights, 0.4, ALL, 4, max_bytes=room)
+    assert tight.generated * INDEX_BYTES <= room
+    assert 0 < tight.generated < whole.generated
+    every = dict(spelled(interned, whole))
+    for fragment, weight in spelled(interned, tight):
+        assert weight == pytest.approx(every[fragment])
+    base = mine(interned.subtrees, weights, 0.4, ALL, 4, max_bytes=0)
+    assert base.rounds == 1

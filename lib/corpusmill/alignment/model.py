@@ -28,7 +28,8 @@ from corpusmill.alignment.kernels import Posterior, infer
 from corpusmill.alignment.learning import Iteration, OnIteration, Parameters
 from corpusmill.alignment.readout import ReadOut
 from corpusmill.alignment.settings import LearnerSettings
-from corpusmill.errors import DataError, ModelError, SchemaError, UsageError
+from corpusmill.errors import ModelError, UsageError
+from corpusmill.frames import record_batch
 from corpusmill.types import AnyArray, Flags, Floats, Patterns, Probabilities
 
 VERSION = 1
@@ -156,16 +157,8 @@ class AlignmentModel:
         DataError
             DATA01: a column holds something else, or a row is broken.
         """
-        for item in PATTERN_ROWS:
-            if item.name not in frame.columns and item.name != ID_COLUMN:
-                wanted = str(item.type)
-                raise SchemaError("DATA04", column=item.name, found="missing", expected=wanted)
-        fields = [item for item in (*PATTERN_ROWS, LABELS) if item.name in frame.columns]
-        try:
-            batch = pa.RecordBatch.from_pandas(frame, pa.schema(fields), preserve_index=False)
-        except pa.ArrowException as error:
-            problem = ": ".join(str(part) for part in reversed(error.args))
-            raise DataError("DATA01", source="the frame", problem=problem) from error
+        schema = pa.schema([*PATTERN_ROWS, LABELS])
+        batch = record_batch(frame, schema, optional=(ID_COLUMN, LABELS.name))
         return self.predict_batch(batch, use_labels=True).to_pandas()
 
     def save(self, folder: str) -> None:

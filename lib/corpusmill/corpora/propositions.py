@@ -7,6 +7,7 @@ trees with PropBank's propositions on their tokens.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
@@ -114,11 +115,17 @@ def _read_conll(
         document = F.regexp_extract("source", rf"([^/]+)\.{re.escape(layer)}[^/]*$", 1)
         layers.append(files.select(document.alias("document"), F.lit(layer).alias("layer"), "*"))
     _compare(names[0], names[1], source, key)
-    kernel = partial(_parse_documents, parses=source.parses, limit=quarantine.max_record_chars)
-    both = layers[0].unionByName(layers[1])
-    return separate(
-        splits.map_groups(both, ["document"], kernel, _CHECKED, len(names[0])), PROPOSITIONS
+    documents = sorted(names[0])
+    kernel = partial(
+        _parse_document,
+        documents=documents,
+        parses=source.parses,
+        limit=quarantine.max_record_chars,
     )
+    number = F.array_position(F.lit(documents), F.col("document")) - 1
+    both = layers[0].unionByName(layers[1]).withColumn("number", number.cast("int"))
+    parsed = splits.map_groups(both, "number", kernel, _CHECKED, len(documents))
+    return separate(parsed, PROPOSITIONS)
 
 
 def _document(file: str, layer: str) -> str:
@@ -139,13 +146,14 @@ def _compare(props: list[str], parses: list[str], source: ConllSettings, key: st
                 raise DataError("DATA01", source=source.path, problem=problem)
 
 
-def _parse_documents(
-    key: tuple[str, ...], files: pa.RecordBatch, parses: str, limit: int
+def _parse_document(
+    number: int, files: pa.Table, documents: Sequence[str], parses: str, limit: int
 ) -> pa.RecordBatch:
     layers = {row["layer"]: Layer(row["source"], row["value"]) for row in files.to_pylist()}
+    document = documents[number]
     # A file of zero bytes has no row.
-    props, trees = (layers.get(name, Layer(key[0], b"")) for name in (_PROPS, parses))
-    return parse_layers(key[0], props, trees, limit)
+    props, trees = (layers.get(name, Layer(document, b"")) for name in (_PROPS, parses))
+    return parse_layers(document, props, trees, limit)
 
 
 # Trees with PropBank's propositions.

@@ -114,21 +114,22 @@ def sparse_columns(vectors: csr_array) -> dict[str, pa.Array]:
 def read_sparse(
     batch: pa.RecordBatch, size: int, ids: str = "ids", values: str = "values"
 ) -> csr_array:
-    """Read list columns as the rows of a sparse matrix of ``size`` columns.
+    """Read list columns as the rows of a sparse matrix of ``size`` columns; ids beyond are dropped.
 
     Raises
     ------
     DataError
-        DATA01: an id outside, or values that are not finite or not one for each id.
+        DATA01: a negative id, or values that are not finite or not one for each id.
     """
     starts, columns = _list(batch, ids)
     value_starts, data = _list(batch, values)
     _refuse(batch, np.diff(value_starts) != np.diff(starts), f"a number in {values} for each id")
-    bad = _any_in_row((columns < 0) | (columns >= size), starts)
-    _refuse(batch, bad, f"{ids} must lie in [0, {size})")
+    _refuse(batch, _any_in_row(columns < 0, starts), f"{ids} must not be negative")
     bad = _any_in_row(~np.isfinite(data.astype(np.float64)), starts)
     _refuse(batch, bad, f"{values} must be finite numbers")
-    matrix = csr_array((data, columns, starts), shape=(batch.num_rows, size))
+    known = columns < size
+    offsets = np.concatenate([[0], np.cumsum(known)])[starts]
+    matrix = csr_array((data[known], columns[known], offsets), shape=(batch.num_rows, size))
     matrix.sum_duplicates()
     return matrix
 

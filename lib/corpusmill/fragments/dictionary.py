@@ -1,7 +1,7 @@
 """A dictionary of fragments, and trees as sparse vectors over it (TFX of the paper).
 
-The dictionary is the trie of `corpusmill.fragments.mining`. Matching a subtree walks only the
-trie's own edges, so that nothing outside the dictionary, or its prefixes, is ever generated;
+The dictionary is a trie of fragments (`corpusmill.fragments.trie`). Matching a subtree walks only
+the trie's own edges, so that nothing outside the dictionary, or its prefixes, is ever generated;
 each distinct subtree of a batch is matched once, however often it occurs.
 """
 
@@ -14,7 +14,8 @@ from numba import njit
 from scipy.sparse import csr_array
 
 from corpusmill.fragments.forests import Interned
-from corpusmill.fragments.mining import Fragments, Relevance, _insert, _larger, _slot, _with_room
+from corpusmill.fragments.mining import Relevance
+from corpusmill.fragments.trie import Fragments, insert, larger, slot, with_room
 from corpusmill.types import AnyArray, Flags, Floats, TokenIds
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
@@ -28,7 +29,7 @@ class Dictionary(NamedTuple):
     Attributes
     ----------
     slots, parents, moves
-        The trie, as `corpusmill.fragments.mining.Trie`.
+        The trie, as `corpusmill.fragments.trie.Trie`.
     numbers : int32, shape (nodes,)
         The fragment's number, or -1 for a prefix that is no fragment of the dictionary.
     same_level, new_level : Flags, shape (nodes,)
@@ -79,7 +80,8 @@ def count_fragments(dictionary: Dictionary, interned: Interned, size: int) -> cs
 
     Notes
     -----
-    O(edges of the trie that are tried), once a distinct subtree; then a sparse sum over nodes.
+    Once a distinct subtree O(fragments reached times nodes that could be expanded there); then a
+    sparse sum over nodes.
     """
     offsets, numbers = _match(*dictionary, interned.subtrees)
     subtrees, trees = len(offsets) - 1, len(interned.offsets) - 1
@@ -100,9 +102,9 @@ def _build(offsets, moves):  # type: ignore[no-untyped-def]
     for f in range(len(offsets) - 1):
         node = np.int64(0)
         for k in range(3 * offsets[f], 3 * offsets[f + 1], 3):
-            slots, parents, keys, numbers = _with_room(slots, parents, keys, numbers, count)
+            slots, parents, keys, numbers = with_room(slots, parents, keys, numbers, count)
             move = (np.int64(moves[k + 1]) << 32) + moves[k + 2]
-            node, count = _insert(slots, parents, keys, count, 2 * node + moves[k], move)
+            node, count = insert(slots, parents, keys, count, 2 * node + moves[k], move)
         numbers[node] = f + 1
     return slots, parents[:count], keys[:count], (numbers[:count] - 1).astype(np.int32)
 
@@ -110,7 +112,7 @@ def _build(offsets, moves):  # type: ignore[no-untyped-def]
 @_kernel
 def _room_for(cells, end):  # type: ignore[no-untyped-def]
     while end > len(cells):
-        cells = _larger(cells)
+        cells = larger(cells)
     return cells
 
 
@@ -132,7 +134,7 @@ def _match(slots, parents, moves, numbers, same_level, new_level, subtrees):  # 
     filled = 0
     for u in range(size):
         if subtrees.productions[u] >= 0:
-            at = slots[_slot(slots, parents, moves, 1, np.int64(subtrees.productions[u]))]
+            at = slots[slot(slots, parents, moves, 1, np.int64(subtrees.productions[u]))]
             if at >= 0:
                 filled, out, cells, frames = _match_from(
                     at, u, slots, parents, moves, numbers, same_level, new_level, subtrees,
@@ -199,7 +201,7 @@ def _match_from(  # type: ignore[no-untyped-def]
         if production < 0:
             continue
         move = (np.int64(place) << 32) + production
-        child = slots[_slot(slots, parents, moves, 2 * node + (1 if fresh else 0), move)]
+        child = slots[slot(slots, parents, moves, 2 * node + (1 if fresh else 0), move)]
         if child < 0:
             continue
         if numbers[child] >= 0:

@@ -5,19 +5,20 @@ What `corpusmill.fragments.model` approximates by fragments, and is compared wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from corpusmill.fragments.examples import self_norms
-from corpusmill.fragments.forests import Productions, Subtrees, intern, keep_subtrees
+from corpusmill.fragments.examples import Examples, self_norms
+from corpusmill.fragments.forests import Productions, Subtrees, keep_subtrees
 from corpusmill.fragments.kernels import Index
-from corpusmill.fragments.learning import Machines
-from corpusmill.fragments.mining import subtree_weights
+from corpusmill.fragments.learning import Machines, weights_of_subtrees
 from corpusmill.fragments.scoring import SubtreeWeights, score
+from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.storage.arrays import pack, unpack
-from corpusmill.types import AnyArray, Floats, Forest
+from corpusmill.types import AnyArray, Floats
 
 
 @dataclass(frozen=True)
@@ -28,46 +29,46 @@ class KernelMachines:
     ----------
     slots : tuple of SubtreeWeights
         By tree slot.
+    features : Floats, shape (features, machines)
+        sum_i beta_i v_i times the weight of the feature vectors; no row without them.
     bias : Floats, shape (machines,)
     decay : float
         lambda.
     """
 
     slots: tuple[SubtreeWeights, ...]
+    features: Floats
     bias: Floats
     decay: float
 
     @classmethod
-    def of(cls, machines: Machines, decay: float) -> KernelMachines:
-        """Take trained machines apart."""
+    def of(
+        cls, machines: Machines, examples: Examples, settings: LearnerSettings
+    ) -> KernelMachines:
+        """Take machines apart that were trained on examples."""
         slots = []
-        for interned, norms in zip(machines.kernel.interned, machines.kernel.norms, strict=True):
-            size = len(interned.subtrees.labels)
-            columns = [
-                subtree_weights(interned.offsets, interned.nodes, beta, norms, size)
-                for beta in machines.beta.T
-            ]
-            weights = np.column_stack(columns)
+        weighted = weights_of_subtrees(machines)
+        for interned, weights in zip(machines.kernel.interned, weighted, strict=True):
             # Examples that are no support vectors would only lengthen the walk.
-            subtrees, kept = keep_subtrees(interned.subtrees, np.any(weights != 0.0, axis=1))
-            slots.append(SubtreeWeights(subtrees, interned.productions, weights[kept]))
-        return cls(tuple(slots), machines.bias, decay)
+            subtrees, kept = keep_subtrees(interned.subtrees, np.any(weights != 0.0, axis=0))
+            slots.append(SubtreeWeights(subtrees, interned.productions, weights.T[kept]))
+        features = np.zeros((0, len(machines.bias)))
+        if examples.vectors is not None:
+            summed = examples.vectors[machines.rows].T @ machines.beta
+            features = settings.vector_weight * np.asarray(summed)
+        return cls(tuple(slots), features, machines.bias, settings.decay)
 
     @cached_property
     def _indices(self) -> tuple[Index, ...]:
         return tuple(slot.indexed() for slot in self.slots)
 
-    def scores(self, forests: tuple[Forest, ...]) -> Floats:
-        """Give f of trees over the same labels, one forest a slot, shape (examples, machines)."""
-        found = np.zeros((len(forests[0].offsets) - 1, len(self.bias))) + self.bias
-        for forest, slot, index in zip(forests, self.slots, self._indices, strict=True):
-            interned = intern(forest, slot.subtrees, slot.productions)
-            found += score(slot, index, interned, self_norms(interned, self.decay), self.decay)
-        return found
-
     def pack(self) -> bytes:
         """Write the machines as npz, without pickle."""
-        arrays: dict[str, AnyArray] = {"bias": self.bias, "decay": np.array(self.decay)}
+        arrays: dict[str, AnyArray] = {
+            "features": self.features,
+            "bias": self.bias,
+            "decay": np.array(self.decay),
+        }
         for number, slot in enumerate(self.slots):
             parts = {**slot.subtrees._asdict(), "weights": slot.weights}
             parts |= {f"production_{k}": v for k, v in slot.productions._asdict().items()}
@@ -89,4 +90,28 @@ class KernelMachines:
                     part["weights"],
                 )
             )
-        return cls(tuple(slots), arrays["bias"], float(arrays["decay"]))
+        return cls(tuple(slots), arrays["features"], arrays["bias"], float(arrays["decay"]))
+
+
+def exact_scores(machines: Sequence[KernelMachines], examples: Examples) -> Floats:
+    """Score examples by machines of one decay, shape (examples, all machines).
+
+    Parameters
+    ----------
+    machines : sequence of KernelMachines
+    examples : Examples
+        Over the labels, productions and features of the training examples.
+    """
+    interned = examples.interned()
+    norms = [self_norms(trees, machines[0].decay) for trees in interned]
+    blocks = []
+    for each in machines:
+        found = np.zeros((len(norms[0]), len(each.bias))) + each.bias
+        for slot, index, trees, size in zip(
+            each.slots, each._indices, interned, norms, strict=True
+        ):
+            found += score(slot, index, trees, size, each.decay)
+        if examples.vectors is not None:
+            found += examples.vectors @ each.features
+        blocks.append(found)
+    return np.hstack(blocks)

@@ -20,6 +20,7 @@ from corpusmill.fragments import kernels, partial
 from corpusmill.fragments.forests import NO_PRODUCTIONS, Interned, Productions, intern
 from corpusmill.fragments.kernels import Index
 from corpusmill.fragments.partial import LabelIndex
+from corpusmill.fragments.self_kernels import self_kernel
 from corpusmill.types import AnyArray, Floats, Forest, TokenIds
 
 
@@ -97,7 +98,7 @@ def _take_trees(forest: Forest, rows: AnyArray) -> Forest:
 
 def self_norms(interned: Interned, decay: float) -> Floats:
     """Give sqrt(K(T, T)) of the SST kernel; 0 for an empty tree, and for one beyond all numbers."""
-    return _norms(kernels.self_kernel("sst", interned, decay))
+    return _norms(self_kernel("sst", interned, decay))
 
 
 def _norms(squares: Floats) -> Floats:
@@ -127,7 +128,7 @@ class _Trees(NamedTuple):
             squares = partial.partial_self_kernel(interned, settings.decay, settings.mu)
             values = None
         else:
-            squares = kernels.self_kernel(settings.kernel, interned, settings.decay)
+            squares = self_kernel(settings.kernel, interned, settings.decay)
             values = kernels.same_values(settings.kernel, interned.subtrees, settings.decay)
         if not settings.normalise:
             _refuse_infinite(squares)

@@ -1,12 +1,12 @@
 """Fragments as people read them, and what decided a prediction. No Spark.
 
-Python loops are fine here: they run over the few fragments and examples that are shown.
+Python loops run over the fragments and examples that are shown, or that decided a batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,6 @@ from corpusmill.fragments.model import FragmentsModel, Space, machine_vectors
 from corpusmill.fragments.pages import Contribution, Explanation
 from corpusmill.fragments.tables import best_fragments
 from corpusmill.types import AnyArray, Floats
-
-Move = tuple[int, int, int]
 
 
 def fragment_of(space: Space, column: int) -> Fragment:
@@ -53,7 +51,7 @@ def spell(moves: AnyArray, space: Space) -> Fragment:
         order.append(node)
         waiting += reversed(children[node])
     # What is not expanded is drawn as open where the label ever stands above others.
-    inner = _inner_labels(space)
+    inner = space.vocabulary.inner_labels
     return Fragment(
         [labels[node] for node in order],
         [len(children[node]) for node in order],
@@ -61,42 +59,50 @@ def spell(moves: AnyArray, space: Space) -> Fragment:
     )
 
 
-def _inner_labels(space: Space) -> set[str]:
-    rules = space.vocabulary.productions
-    return {space.vocabulary.labels[label] for label in rules.labels[rules.offsets[:-1]]}
-
-
 def best_of_classes(model: FragmentsModel, most: int) -> pd.DataFrame:
     """Give each machine's fragments of largest |weight|, as `tables.best_fragments`."""
-    names = model.classes[: model.weights.shape[0]]
-    return best_fragments(
-        names,
-        model.weights.toarray(),
-        model.document_frequency,
-        lambda column: fragment_of(model.space, column),
-        most,
-    )
+    tables = []
+    for number in range(len(model.bias)):
+        own, weights = model.machine(number)
+        tables.append(
+            best_fragments(
+                [model.classes[number]],
+                weights[None, :],
+                model.document_frequency[own],
+                lambda place, own=own: fragment_of(model.space, int(own[place])),  # type: ignore[misc]
+                most,
+            )
+        )
+    return pd.concat(tables, ignore_index=True)
 
 
 def deciding_fragments(
-    model: FragmentsModel, batch: pa.RecordBatch, most: int
+    model: FragmentsModel, vectors: csr_array, chosen: AnyArray, most: int
 ) -> tuple[pa.Array, pa.Array]:
     """Give for each row the fragments that spoke most for its class, and their contributions.
+
+    Parameters
+    ----------
+    model : FragmentsModel
+    vectors : csr_array
+        As from ``model.space.vectors``.
+    chosen : int64, shape (rows,)
+        The class of each row.
+    most : int
+        How many a row at most.
 
     Returns
     -------
     tuple of pyarrow.ListArray
-        Texts and w_j x_j, largest first, only those above 0; at most so many a row.
+        Texts and w_j x_j, largest first, only those above 0.
     """
-    vectors = model.space.vectors(batch)
-    chosen = model.scores(vectors).argmax(axis=1)
     rows, columns, parts = contributions(model, vectors, chosen)
     order = np.lexsort((-parts, rows))
     order = order[parts[order] > 0.0]
-    sizes = np.bincount(rows[order], minlength=batch.num_rows)
+    sizes = np.bincount(rows[order], minlength=len(chosen))
     rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     kept = order[rank < most]
-    offsets = np.zeros(batch.num_rows + 1, np.int32)
+    offsets = np.zeros(len(chosen) + 1, np.int32)
     np.cumsum(np.minimum(sizes, most), out=offsets[1:])
     distinct, places = np.unique(columns[kept], return_inverse=True)
     found = [fragment_of(model.space, int(column)) for column in distinct]
@@ -111,25 +117,29 @@ def contributions(
     model: FragmentsModel, vectors: csr_array, classes: AnyArray
 ) -> tuple[AnyArray, AnyArray, Floats]:
     """Give what each fragment adds to the score of a class a row: rows, columns and w_j x_j."""
-    found = []
+    rows, columns, parts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     for number in np.unique(classes):
-        rows = np.flatnonzero(classes == number)
-        sign, dense, units = _terms(model, csr_array(vectors[rows]), int(number))
-        where = np.repeat(rows, np.diff(units.indptr))
-        found.append((where, units.indices, sign * dense[units.indices] * units.data))
-    parts = list(zip(*found, strict=True)) or [(np.zeros(0, np.int64),)] * 3
-    return tuple(np.concatenate(part) for part in parts)  # type: ignore[return-value]
+        chosen = np.flatnonzero(classes == number)
+        terms = _terms(model, csr_array(vectors[chosen]), int(number))
+        rows.append(np.repeat(chosen, np.diff(terms.values.indptr)))
+        columns.append(terms.own[terms.values.indices])
+        parts.append(terms.weights[terms.values.indices] * terms.values.data)
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(parts)
 
 
-def _terms(
-    model: FragmentsModel, vectors: csr_array, number: int
-) -> tuple[float, Floats, csr_array]:
-    """Give the sign and the weights of a class's machine, and the vectors as it sees them."""
+class _Terms(NamedTuple):
+    """A class's own columns, their weights for it, and the vectors over these columns."""
+
+    own: AnyArray
+    weights: Floats
+    values: csr_array
+
+
+def _terms(model: FragmentsModel, vectors: csr_array, number: int) -> _Terms:
     machine, sign = (number, 1.0) if number < len(model.bias) else (0, -1.0)
     own, weights = model.machine(machine)
-    dense = np.zeros(model.space.size)
-    dense[own] = weights
-    return sign, dense, machine_vectors(vectors, own, model.space.sizes, model.settings)
+    values = machine_vectors(vectors, own, model.space.sizes, model.settings)
+    return _Terms(own, sign * weights, values)
 
 
 def explain(model: FragmentsModel, batch: pa.RecordBatch, most: int = 10) -> list[Explanation]:
@@ -163,8 +173,9 @@ def _explanation(
     bias = [sign * model.bias[min(c, len(model.bias) - 1)] for c, sign in enumerate(signs)]
     found = {}
     for name in shown:
-        sign, dense, units = _terms(model, vector, model.classes.index(name))
-        found[name] = _strongest(model.space, row, units, sign * dense, most)
+        found[name] = _strongest(
+            model.space, row, _terms(model, vector, model.classes.index(name)), most
+        )
     return Explanation(
         str(row["example_id"]), model.classes[predicted],
         None if row["target"] is None else str(row["target"]),
@@ -176,16 +187,16 @@ def _explanation(
 
 
 def _strongest(
-    space: Space, row: dict[str, Any], vector: csr_array, weights: Floats, most: int
+    space: Space, row: dict[str, Any], terms: _Terms, most: int
 ) -> Sequence[Contribution]:
-    parts = vector.data * weights[vector.indices]
+    weights = terms.weights[terms.values.indices]
+    parts = terms.values.data * weights
     order = np.argsort(-np.abs(parts), kind="stable")[:most]
     found = []
     for place in order[parts[order] != 0]:
-        column = int(vector.indices[place])
-        fragment = fragment_of(space, column)
+        fragment = fragment_of(space, int(terms.own[terms.values.indices[place]]))
         where = occurrences(fragment, row["node_labels"], row["node_arities"])
-        weight, value = float(weights[column]), float(vector.data[place])
+        weight, value = float(weights[place]), float(terms.values.data[place])
         found.append(Contribution(fragment, weight, value, where))
     return found
 

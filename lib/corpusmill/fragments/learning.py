@@ -9,9 +9,9 @@ import numpy as np
 
 from corpusmill.fragments import mining, selection
 from corpusmill.fragments.examples import ExampleKernel, Examples, KernelSettings, take
-from corpusmill.fragments.mining import Fragments
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.fragments.solver import solve
+from corpusmill.fragments.trie import Fragments
 from corpusmill.types import AnyArray, Flags, Floats
 
 
@@ -41,7 +41,7 @@ class Machines(NamedTuple):
     gaps: Floats
 
 
-def machine_classes(classes: int) -> int:
+def count_machines(classes: int) -> int:
     """Give the number of machines: one a class against the others, but one for two classes."""
     return 1 if classes == 2 else classes
 
@@ -117,6 +117,21 @@ def _distinct(examples: Examples, codes: AnyArray, copies: Floats) -> tuple[AnyA
     return rows[order], counts[order].astype(np.float64)
 
 
+def weights_of_subtrees(machines: Machines) -> list[Floats]:
+    """Give `mining.subtree_weights` by slot, each of shape (machines, subtrees)."""
+    return [
+        np.array(
+            [
+                mining.subtree_weights(
+                    interned.offsets, interned.nodes, beta, norms, len(interned.subtrees.labels)
+                )
+                for beta in machines.beta.T
+            ]
+        )
+        for interned, norms in zip(machines.kernel.interned, machines.kernel.norms, strict=True)
+    ]
+
+
 def mine_machines(machines: Machines, settings: LearnerSettings) -> list[list[Fragments]]:
     """Mine the best fragments of each machine (FMI of the paper).
 
@@ -126,15 +141,12 @@ def mine_machines(machines: Machines, settings: LearnerSettings) -> list[list[Fr
         By machine and tree slot.
     """
     found = []
-    for beta in machines.beta.T:
+    for by_machine in zip(*weights_of_subtrees(machines), strict=True):
         by_slot = []
-        for interned, norms in zip(machines.kernel.interned, machines.kernel.norms, strict=True):
-            weights = mining.subtree_weights(
-                interned.offsets, interned.nodes, beta, norms, len(interned.subtrees.labels)
-            )
+        for interned, weights in zip(machines.kernel.interned, by_machine, strict=True):
             mined = mining.mine(
                 interned.subtrees, weights, settings.decay, settings.limit, settings.maxexp,
-                settings.relevance,
+                settings.relevance, settings.mining_mb << 20,
             )  # fmt: skip
             by_slot.append(mined.fragments)
         found.append(by_slot)
@@ -151,7 +163,7 @@ def mine_split(
     """Learn and mine one split: the kernel of a Spark task. By machine and tree slot."""
     if settings.miner == "kernel":
         return mine_machines(train_machines(examples, codes, copies, machines, settings), settings)
-    return selection.select(examples, codes, machines, settings)
+    return selection.select(examples, codes, copies, machines, settings)
 
 
 def support_vectors(machines: Machines) -> Flags:

@@ -17,9 +17,6 @@ from corpusmill.fragments.selection import narrow
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.types import AnyArray, Floats
 
-INTERCEPT_SCALING = 10.0
-"""Keeps liblinear's penalty on the intercept small."""
-
 
 class LinearMachine(NamedTuple):
     """f(x) = w . x + bias, and p = sigmoid(slope f + offset) where it was calibrated.
@@ -59,11 +56,12 @@ def train_linear(
     Returns
     -------
     LinearMachine
-        With one class only, w = 0 and the bias is its sign.
+        With one class only, or no column, w = 0 and the bias is the sign of the larger class.
     """
-    if positive.all() or not positive.any():
-        sign = 1.0 if len(positive) and positive.all() else -1.0
+    if positive.all() or not positive.any() or not vectors.shape[1]:
+        sign = 1.0 if counts[positive].sum() > counts[~positive].sum() else -1.0
         return LinearMachine(np.zeros(vectors.shape[1]), sign, np.nan, np.nan, True)
+    seed %= 1 << 32  # what liblinear takes
     weights, bias, converged = _fit(vectors, positive, counts, settings, seed)
     slope, offset = _calibrate(vectors, positive, counts, settings, seed)
     return LinearMachine(weights, bias, slope, offset, converged)
@@ -74,7 +72,7 @@ def _fit(
 ) -> tuple[Floats, float, bool]:
     signs = np.where(positive, 1.0, -1.0)
     machine = LinearSVC(
-        C=settings.linear_cost, loss="hinge", intercept_scaling=INTERCEPT_SCALING,
+        C=settings.linear_cost, loss="hinge",
         max_iter=settings.linear_max_iter, random_state=seed,
     )  # fmt: skip
     with warnings.catch_warnings(record=True) as caught:
@@ -89,7 +87,7 @@ def _fit(
 def _calibrate(
     vectors: csr_array, positive: AnyArray, counts: Floats, settings: LearnerSettings, seed: int
 ) -> tuple[float, float]:
-    """Fit Platt's sigmoid to scores of machines that did not see the example."""
+    """Fit a sigmoid, as Platt, to scores of machines that did not see the example."""
     folds = settings.calibration_folds
     if folds < 2:
         return np.nan, np.nan
@@ -98,7 +96,8 @@ def _calibrate(
     for k in range(folds):
         train, held = fold != k, fold == k
         if positive[train].all() or not positive[train].any():
-            return np.nan, np.nan
+            share = np.clip(counts[positive].sum() / counts.sum(), 1e-9, 1 - 1e-9)
+            return 0.0, float(np.log(share / (1.0 - share)))  # the class's share, for all alike
         weights, bias, _ = _fit(
             csr_array(vectors[train]), positive[train], counts[train], settings, seed
         )

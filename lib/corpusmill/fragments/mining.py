@@ -7,11 +7,7 @@ A machine over support vectors T_i has in the space of fragments the weight vect
 where t_ij is how often fragment j occurs in T_i. `mine` finds the L fragments of largest |w_j|
 greedily, from small to large (algorithm 3.1).
 
-A fragment is grown level by level: its root's production first, then the productions of some of
-the nodes one level below, and so on. Written as *moves* (is it the first of a new level, the
-position among the nodes of that level, the production) every fragment has one spelling, and all
-fragments together are a trie, whose prefixes are smaller fragments. The trie is the index of the
-algorithm: keys are compared in full, so that no two fragments are ever taken for one.
+The index of the algorithm is the trie of `corpusmill.fragments.trie`.
 
 Occurrences of the same subtree, in one tree or many, are mined once with the sum of their weights.
 
@@ -27,7 +23,8 @@ import numpy as np
 from numba import njit
 
 from corpusmill.fragments.forests import Subtrees
-from corpusmill.types import AnyArray, Flags, Floats, Offsets, TokenIds
+from corpusmill.fragments.trie import Fragments, Trie, insert, slot, spell, with_room
+from corpusmill.types import Flags, Floats, Offsets, TokenIds
 
 Relevance = Literal["depth", "productions"]
 """The value of a fragment that occurs once: lambda^depth, as the paper writes it, or
@@ -35,41 +32,9 @@ lambda^(productions / 2), the SST kernel's own."""
 
 MAX_SUBSETS = 10_000
 """Ways to expand one occurrence at most; above it fewer than ``maxexp`` nodes at once."""
+INDEX_BYTES = 96
+"""Of the index for a fragment at most, while it doubles: 3 (8 + 16) and 8 + 16 for slots."""
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
-
-
-class Trie(NamedTuple):
-    """Fragments by their moves; node 0 is the empty fragment.
-
-    Attributes
-    ----------
-    slots : int32
-        Open addressing: nodes by the hash of their key, -1 for none. A power of two.
-    parents : int64, shape (nodes,)
-        The fragment that a move was added to, times two, plus one if it begins a new level.
-    moves : int64, shape (nodes,)
-        The position among the nodes of the level, times 2^32, plus the production.
-    """
-
-    slots: TokenIds
-    parents: AnyArray
-    moves: AnyArray
-
-
-class Fragments(NamedTuple):
-    """Fragments by their moves, and their weights.
-
-    Attributes
-    ----------
-    offsets : Offsets, shape (fragments + 1,)
-    moves : int32, shape (3 offsets[-1],)
-        Three numbers a move: 1 for the first of a level, the position, the production.
-    weights : Floats, shape (fragments,)
-    """
-
-    offsets: Offsets
-    moves: TokenIds
-    weights: Floats
 
 
 class _States(NamedTuple):
@@ -106,6 +71,7 @@ def mine(
     limit: int,
     maxexp: int,
     relevance: Relevance = "depth",
+    max_bytes: int = 1 << 30,
 ) -> Mined:
     """Mine the most relevant fragments of a machine (algorithm 3.1).
 
@@ -122,6 +88,9 @@ def mine(
     maxexp : int
         How many nodes of a level are expanded at most.
     relevance : {"depth", "productions"}
+    max_bytes : int
+        Of the index. A round that could generate more expands fewer nodes at once, everywhere
+        alike, and mining ends where not even one at once would fit.
 
     Returns
     -------
@@ -130,8 +99,8 @@ def mine(
 
     Notes
     -----
-    Time and memory grow with the distinct (fragment, subtree) pairs among the best L of each
-    round. An occurrence that could be expanded in more than `MAX_SUBSETS` ways expands fewer
+    Memory: `INDEX_BYTES` for each fragment generated, and the occurrences of the best L of a round.
+    An occurrence that could be expanded in more than `MAX_SUBSETS` ways expands fewer
     nodes at once, and one whose weight is below all floating-point numbers does not grow.
     """
     maxexp = min(maxexp, MAX_SUBSETS.bit_length())  # more would be too many ways anyway
@@ -140,14 +109,19 @@ def mine(
     best = _best(values, limit)
     bottom, rounds = _bottom(values, best, limit), 1
     while (kept := best[states.nodes] & (states.weights != 0.0)).any():
-        trie, values = _grow(trie, values, states, kept, subtrees, maxexp, per_level, per_node)
+        ways = _count_ways(states, kept, subtrees, maxexp)
+        fits = len(values) + ways <= max_bytes / INDEX_BYTES
+        most = int(np.flatnonzero(fits)[-1]) if fits.any() else 0
+        if most == 0:
+            break
+        trie, values = _grow(trie, values, states, kept, subtrees, most, per_level, per_node)
         best = _best(values, limit)
         rounds += 1
         now = _bottom(values, best, limit)
         if now is not None and now == bottom:
             break
         bottom = now
-        states = _follow(trie, best, states, kept, subtrees, maxexp, per_level, per_node)
+        states = _follow(trie, best, states, kept, subtrees, most, per_level, per_node)
     chosen = np.flatnonzero(best)
     chosen = chosen[np.lexsort((chosen, -np.abs(values[chosen])))]
     offsets, moves = spell(trie.parents, trie.moves, chosen)
@@ -187,56 +161,6 @@ def _bottom(values: Floats, best: Flags, limit: int) -> tuple[int, float] | None
 
 
 @_kernel
-def _slot(slots, parents, moves, parent, move):  # type: ignore[no-untyped-def]
-    """Find the slot of a key: its node's, or the free one where it belongs."""
-    h = np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15)
-    h ^= h >> np.uint64(32)
-    h = (h ^ np.uint64(move)) * np.uint64(0xD6E8FEB86659FD93)
-    h ^= h >> np.uint64(32)
-    mask = np.uint64(len(slots) - 1)
-    at = h & mask
-    while slots[at] >= 0 and (parents[slots[at]] != parent or moves[slots[at]] != move):
-        at = (at + np.uint64(1)) & mask
-    return at
-
-
-@_kernel
-def _rehash(slots, parents, moves, count):  # type: ignore[no-untyped-def]
-    slots[:] = -1
-    for node in range(1, count):
-        slots[_slot(slots, parents, moves, parents[node], moves[node])] = node
-
-
-@_kernel
-def _larger(array):  # type: ignore[no-untyped-def]
-    more = np.zeros(2 * len(array), array.dtype)
-    more[: len(array)] = array
-    return more
-
-
-@_kernel
-def _with_room(slots, parents, moves, values, count):  # type: ignore[no-untyped-def]
-    """Give arrays that hold one more node."""
-    if count == len(parents):
-        parents, moves, values = _larger(parents), _larger(moves), _larger(values)
-    if 2 * count >= len(slots):
-        slots = np.empty(2 * len(slots), np.int32)
-        _rehash(slots, parents, moves, count)
-    return slots, parents, moves, values
-
-
-@_kernel
-def _insert(slots, parents, moves, count, parent, move):  # type: ignore[no-untyped-def]
-    """Find a node or add it; there must be room."""
-    at = _slot(slots, parents, moves, parent, move)
-    if slots[at] < 0:
-        slots[at] = count
-        parents[count], moves[count] = parent, move
-        count += 1
-    return slots[at], count
-
-
-@_kernel
 def _can_grow(subtrees, begin, end):  # type: ignore[no-untyped-def]
     for k in range(begin, end):
         if subtrees.productions[subtrees.children[k]] >= 0:
@@ -263,9 +187,9 @@ def _base_fragments(subtrees, weights, factor):  # type: ignore[no-untyped-def]
     offsets, frontier = np.zeros(size + 1, np.int64), np.empty(total, np.int32)
     count, size = 1, 0
     for u in np.flatnonzero(used):
-        slots, parents, moves, values = _with_room(slots, parents, moves, values, count)
+        slots, parents, moves, values = with_room(slots, parents, moves, values, count)
         move = np.int64(subtrees.productions[u])
-        node, count = _insert(slots, parents, moves, count, np.int64(1), move)
+        node, count = insert(slots, parents, moves, count, np.int64(1), move)
         values[node] += weights[u] * factor
         begin, end = subtrees.child_offsets[u], subtrees.child_offsets[u + 1]
         if _can_grow(subtrees, begin, end):
@@ -295,6 +219,41 @@ def _choices(size, maxexp):  # type: ignore[no-untyped-def]
 
 
 @_kernel
+def _next_subset(choice, depth, size, most):  # type: ignore[no-untyped-def]
+    """Go from a subset, or from none (-1), to the next one, smaller before larger of it.
+
+    ``choice[:depth + 1]`` are ascending places below ``size``, at most so many of them; gives
+    the new depth, -1 behind the last.
+    """
+    if depth + 1 < most:
+        first = 0 if depth < 0 else choice[depth] + 1
+        if first < size:
+            choice[depth + 1] = first
+            return depth + 1
+    while depth >= 0:
+        choice[depth] += 1
+        if choice[depth] < size:
+            return depth
+        depth -= 1
+    return -1
+
+
+@_kernel
+def _count_ways(states, kept, subtrees, maxexp):  # type: ignore[no-untyped-def]
+    """Give in how many ways all occurrences expand, by the nodes expanded at once at most."""
+    ways = np.zeros(maxexp + 1)
+    places = np.empty(_widest(states.offsets), np.int64)
+    for s in np.flatnonzero(kept):
+        frontier = states.frontier[states.offsets[s] : states.offsets[s + 1]]
+        size = _open_places(subtrees, frontier, places)
+        subsets, chosen = 1.0, _choices(size, maxexp)
+        for k in range(chosen):
+            subsets *= (size - k) / (k + 1)
+            ways[k + 1 :] += subsets
+    return ways
+
+
+@_kernel
 def _open_places(subtrees, frontier, places):  # type: ignore[no-untyped-def]
     """Write the places of the nodes that can be expanded; give their number."""
     count = 0
@@ -317,21 +276,15 @@ def _grow_states(  # type: ignore[no-untyped-def]
         frontier = states.frontier[states.offsets[s] : states.offsets[s + 1]]
         size = _open_places(subtrees, frontier, places)
         most = _choices(size, maxexp)
-        depth, choice[0] = 0, -1
+        depth = _next_subset(choice, -1, size, most)
         while depth >= 0:
-            choice[depth] += 1
-            if choice[depth] >= size:
-                depth -= 1
-                continue
             place = places[choice[depth]]
-            slots, parents, moves, values = _with_room(slots, parents, moves, values, count)
+            slots, parents, moves, values = with_room(slots, parents, moves, values, count)
             parent = 2 * np.int64(states.nodes[s]) + 1 if depth == 0 else 2 * path[depth - 1]
             move = (place << 32) + subtrees.productions[frontier[place]]
-            path[depth], count = _insert(slots, parents, moves, count, parent, move)
+            path[depth], count = insert(slots, parents, moves, count, parent, move)
             values[path[depth]] += states.weights[s] * per_level * per_node ** (depth + 1)
-            if depth + 1 < most:
-                depth += 1
-                choice[depth] = choice[depth - 1]
+            depth = _next_subset(choice, depth, size, most)
     return slots, parents[:count].copy(), moves[:count].copy(), values[:count].copy()
 
 
@@ -374,16 +327,12 @@ def _follow_states(  # type: ignore[no-untyped-def]
         frontier = states.frontier[states.offsets[s] : states.offsets[s + 1]]
         open_places = _open_places(subtrees, frontier, places)
         most = _choices(open_places, maxexp)
-        depth, choice[0] = 0, -1
+        depth = _next_subset(choice, -1, open_places, most)
         while depth >= 0:
-            choice[depth] += 1
-            if choice[depth] >= open_places:
-                depth -= 1
-                continue
             place = places[choice[depth]]
             parent = 2 * np.int64(states.nodes[s]) + 1 if depth == 0 else 2 * path[depth - 1]
             move = (place << 32) + subtrees.productions[frontier[place]]
-            path[depth] = trie.slots[_slot(trie.slots, trie.parents, trie.moves, parent, move)]
+            path[depth] = trie.slots[slot(trie.slots, trie.parents, trie.moves, parent, move)]
             if best[path[depth]]:
                 wide, grows = 0, False
                 for d in range(depth + 1):
@@ -402,9 +351,7 @@ def _follow_states(  # type: ignore[no-untyped-def]
                         out.offsets[size + 1] = total + wide
                     size += 1
                     total += wide
-            if depth + 1 < most:
-                depth += 1
-                choice[depth] = choice[depth - 1]
+            depth = _next_subset(choice, depth, open_places, most)
     return size, total
 
 
@@ -434,29 +381,3 @@ def _follow(
     found = _room(size, total + widest)
     _follow_states(*walk, found)
     return found._replace(frontier=found.frontier[:total])
-
-
-def spell(parents: AnyArray, moves: AnyArray, nodes: AnyArray) -> tuple[Offsets, TokenIds]:
-    """Give the moves of fragments, from the root on: ``Fragments.offsets`` and ``.moves``."""
-    return _spell(parents, moves, nodes.astype(np.int64))
-
-
-@_kernel
-def _spell(parents, moves, nodes):  # type: ignore[no-untyped-def]
-    offsets = np.zeros(len(nodes) + 1, np.int64)
-    for k in range(len(nodes)):
-        node, length = nodes[k], 0
-        while node > 0:
-            node = parents[node] >> 1
-            length += 1
-        offsets[k + 1] = offsets[k] + length
-    out = np.empty(3 * offsets[-1], np.int32)
-    for k in range(len(nodes)):
-        node, at = nodes[k], 3 * offsets[k + 1]
-        while node > 0:
-            at -= 3
-            out[at] = parents[node] & 1
-            out[at + 1] = moves[node] >> 32
-            out[at + 2] = moves[node] & 0xFFFFFFFF
-            node = parents[node] >> 1
-    return offsets, out

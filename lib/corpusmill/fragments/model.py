@@ -13,7 +13,7 @@ import pyarrow as pa
 from scipy.sparse import csr_array, hstack
 
 from corpusmill import storage
-from corpusmill.errors import DataError, ModelError, SchemaError
+from corpusmill.errors import ModelError
 from corpusmill.fragments.batches import read_forests, read_sparse, string_column
 from corpusmill.fragments.dictionary import (
     Dictionary,
@@ -24,10 +24,11 @@ from corpusmill.fragments.dictionary import (
 from corpusmill.fragments.examples import self_norms
 from corpusmill.fragments.forests import Productions, intern
 from corpusmill.fragments.linear import probabilities
-from corpusmill.fragments.mining import Fragments
 from corpusmill.fragments.settings import LearnerSettings
+from corpusmill.fragments.trie import Fragments
 from corpusmill.fragments.vocabulary import Vocabulary
-from corpusmill.types import AnyArray, Floats
+from corpusmill.frames import record_batch
+from corpusmill.types import AnyArray, Flags, Floats
 
 VERSION = 1
 
@@ -71,6 +72,13 @@ class Space:
     settings: LearnerSettings
 
     @cached_property
+    def _values(self) -> tuple[Floats, ...]:
+        return tuple(
+            fragment_values(fragments, self.settings.decay, self.settings.relevance)
+            for fragments in self.fragments
+        )
+
+    @cached_property
     def _dictionaries(self) -> tuple[Dictionary, ...]:
         return tuple(build_dictionary(fragments) for fragments in self.fragments)
 
@@ -105,12 +113,11 @@ class Space:
         """
         forests = read_forests(batch, self.vocabulary, len(self.fragments))
         blocks = []
-        for forest, fragments, dictionary in zip(
-            forests, self.fragments, self._dictionaries, strict=True
+        for forest, values, dictionary in zip(
+            forests, self._values, self._dictionaries, strict=True
         ):
             interned = intern(forest, productions=self.vocabulary.productions)
-            counts = count_fragments(dictionary, interned, len(fragments.offsets) - 1)
-            values = fragment_values(fragments, self.settings.decay, self.settings.relevance)
+            counts = count_fragments(dictionary, interned, len(values))
             counts.data *= values[counts.indices]
             if self.settings.normalise == "kernel":
                 scale_rows(counts, self_norms(interned, self.settings.decay))
@@ -131,23 +138,26 @@ def machine_vectors(
     vectors : csr_array, shape (rows, size)
         As from `Space.vectors`.
     own : int, shape (columns,)
-        The machine's fragments and features.
+        The machine's fragments and features, ascending.
     sizes : sequence of int
         Fragments by slot.
     settings : LearnerSettings
 
     Returns
     -------
-    csr_array, shape (rows, size)
+    csr_array, shape (rows, columns)
     """
-    kept = np.zeros(vectors.shape[1], np.bool_)
-    kept[own] = True
-    chosen = kept[vectors.indices]
+    places = np.full(vectors.shape[1], -1, np.int32)
+    places[own] = np.arange(len(own), dtype=np.int32)
+    columns = places[vectors.indices]
+    chosen = columns >= 0
     offsets = np.concatenate([[0], np.cumsum(chosen)])[vectors.indptr]
-    found = csr_array((vectors.data[chosen], vectors.indices[chosen], offsets), shape=vectors.shape)
+    found = csr_array(
+        (vectors.data[chosen], columns[chosen], offsets), shape=(vectors.shape[0], len(own))
+    )
     if settings.normalise == "fragments":
         rows = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
-        slots = np.searchsorted(np.cumsum(sizes), found.indices, side="right")
+        slots = np.searchsorted(np.cumsum(sizes), own[found.indices], side="right")
         keys = rows * (len(sizes) + 1) + slots
         norms = np.sqrt(np.bincount(keys, found.data**2))
         norms[len(sizes) :: len(sizes) + 1] = 1.0  # the feature vector is as it is
@@ -183,6 +193,8 @@ class FragmentsModel:
     calibration : Calibration
     document_frequency : int64, shape (space.size,)
         Training examples that hold the fragment.
+    converged : bool, shape (machines,)
+        Whether each linear machine ended by its tolerance, not by its limit of iterations.
     """
 
     KIND: ClassVar[str] = "fragments"
@@ -193,6 +205,7 @@ class FragmentsModel:
     bias: Floats
     calibration: Calibration
     document_frequency: AnyArray
+    converged: Flags
 
     @property
     def settings(self) -> LearnerSettings:
@@ -204,6 +217,21 @@ class FragmentsModel:
         begin, end = self.weights.indptr[number : number + 2]
         return self.weights.indices[begin:end], self.weights.data[begin:end]
 
+    @cached_property
+    def _blocks(self) -> list[tuple[int, int, csr_array, csr_array | None]]:
+        """Give by slot its columns, their weights and, where vectors have norms, which are own."""
+        blocks: list[tuple[int, int, csr_array, csr_array | None]] = []
+        ends = np.cumsum([*self.space.sizes, self.space.vector_size])
+        for number, end in enumerate(ends.tolist()):
+            begin = end - [*self.space.sizes, self.space.vector_size][number]
+            weights = csr_array(self.weights[:, begin:end].T)
+            normed = self.settings.normalise == "fragments" and number < len(self.space.sizes)
+            ones = csr_array(
+                (np.ones(weights.nnz), weights.indices, weights.indptr), shape=weights.shape
+            )
+            blocks.append((begin, end, weights, ones if normed else None))
+        return blocks
+
     def scores(self, vectors: csr_array) -> Floats:
         """Give f for every class, shape (rows, classes); of two classes the second is -f.
 
@@ -211,15 +239,20 @@ class FragmentsModel:
         ----------
         vectors : csr_array
             As from ``space.vectors``.
+
+        Notes
+        -----
+        O(nonzeros times the machines that have the fragment).
         """
-        found = np.empty((vectors.shape[0], len(self.bias)))
-        for number, bias in enumerate(self.bias):
-            own, weights = self.machine(number)
-            dense = np.zeros(self.space.size)
-            dense[own] = weights
-            units = machine_vectors(vectors, own, self.space.sizes, self.settings)
-            found[:, number] = units @ dense + bias
-        return np.column_stack([found, -found]) if len(self.bias) < len(self.classes) else found
+        total = np.zeros((vectors.shape[0], len(self.bias))) + self.bias
+        for begin, end, weights, own in self._blocks:
+            part = vectors if end - begin == vectors.shape[1] else vectors[:, begin:end]
+            sums = (part @ weights).toarray()
+            if own is not None:
+                norms = np.sqrt((part.power(2) @ own).toarray())
+                sums = np.divide(sums, norms, out=np.zeros(sums.shape), where=norms > 0)
+            total += sums
+        return np.column_stack([total, -total]) if len(self.bias) < len(self.classes) else total
 
     def predict_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Predict tree rows: class of the largest score, scores and probabilities by class.
@@ -231,7 +264,10 @@ class FragmentsModel:
         DataError
             A broken row, by name.
         """
-        scores = self.scores(self.space.vectors(batch))
+        return self.predict_scores(self.scores(self.space.vectors(batch)))
+
+    def predict_scores(self, scores: Floats) -> pa.RecordBatch:
+        """Give the rows of `predict_batch` for scores that are known."""
         chance = self._probabilities(scores)
         columns = [
             string_column(np.array(self.classes, dtype=object), scores.argmax(axis=1)),
@@ -261,16 +297,7 @@ class FragmentsModel:
         DataError
             DATA01: a column holds something else, or a row is broken.
         """
-        for item in TREE_ROWS:
-            if item.name not in frame.columns:
-                wanted = str(item.type)
-                raise SchemaError("DATA04", column=item.name, found="missing", expected=wanted)
-        try:
-            batch = pa.RecordBatch.from_pandas(frame, TREE_ROWS, preserve_index=False)
-        except pa.ArrowException as error:
-            problem = ": ".join(str(part) for part in reversed(error.args))
-            raise DataError("DATA01", source="the frame", problem=problem) from error
-        return self.predict_batch(batch).to_pandas()
+        return self.predict_batch(record_batch(frame, TREE_ROWS)).to_pandas()
 
     def save(self, folder: str) -> None:
         """Write the model as npz (without pickle) and JSON under a manifest."""
@@ -284,6 +311,7 @@ class FragmentsModel:
             "slope": self.calibration.slope,
             "offset": self.calibration.offset,
             "document_frequency": self.document_frequency,
+            "converged": self.converged,
         }
         for slot, fragments in enumerate(self.space.fragments):
             arrays[f"fragments.{slot}.offsets"] = fragments.offsets
@@ -333,7 +361,7 @@ class FragmentsModel:
         calibration = Calibration(arrays["slope"], arrays["offset"])
         return cls(
             tuple(info["classes"]), space, weights, arrays["bias"], calibration,
-            arrays["document_frequency"],
+            arrays["document_frequency"], arrays["converged"],
         )  # fmt: skip
 
 

@@ -35,10 +35,10 @@ from corpusmill.fragments.kernels import (
     Postings,
     arrange,
     heavy_first,
-    only_tree,
     post,
     with_room,
 )
+from corpusmill.fragments.self_kernels import only_tree
 from corpusmill.types import Floats, Offsets, TokenIds
 
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})

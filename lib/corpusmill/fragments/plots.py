@@ -135,13 +135,14 @@ def growth_figure(times: pd.DataFrame) -> Figure:
     return figure
 
 
-def weights_figure(classes: Sequence[str], weights: Floats) -> Figure:
+def weights_figure(classes: Sequence[str], weights: Sequence[Floats] | Floats) -> Figure:
     """Draw each class's fragments' absolute weights, largest first; zeros are left out.
 
     Parameters
     ----------
     classes : sequence of str
-    weights : Floats, shape (classes, fragments)
+    weights : sequence of Floats
+        By class, of its fragments.
     """
     figure = Figure(figsize=(7.5, 5), layout="constrained")
     axes = figure.subplots()

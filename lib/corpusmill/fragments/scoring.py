@@ -67,7 +67,7 @@ def score(
     index : Index
         ``model.indexed()``, which is the same for all calls.
     interned : Interned
-        Trees, numbered on top of the model's subtrees and productions.
+        Trees, whose productions are numbered on top of the model's.
     norms : Floats, shape (trees,)
         The root of K(T, T).
     decay : float

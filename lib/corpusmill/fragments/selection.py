@@ -14,8 +14,9 @@ from sklearn.svm import LinearSVC
 
 from corpusmill.fragments.dictionary import build_dictionary, count_fragments
 from corpusmill.fragments.examples import Examples
-from corpusmill.fragments.mining import Fragments, mine
+from corpusmill.fragments.mining import mine
 from corpusmill.fragments.settings import LearnerSettings
+from corpusmill.fragments.trie import Fragments
 from corpusmill.types import AnyArray, Flags, Floats
 
 CANDIDATES = 4
@@ -23,37 +24,43 @@ CANDIDATES = 4
 
 
 def select(
-    examples: Examples, codes: AnyArray, machines: Sequence[int], settings: LearnerSettings
+    examples: Examples,
+    codes: AnyArray,
+    copies: Floats,
+    machines: Sequence[int],
+    settings: LearnerSettings,
 ) -> list[list[Fragments]]:
     """Choose L fragments a machine and tree slot, as ``settings.miner`` says."""
     found: list[list[Fragments]] = [[] for _ in machines]
     for interned in examples.interned():
-        occurrences = np.bincount(interned.nodes, minlength=len(interned.subtrees.labels))
+        often = np.repeat(copies, np.diff(interned.offsets))
+        size = len(interned.subtrees.labels)
+        occurrences = np.bincount(interned.nodes, often, size).astype(np.float64)
         candidates = mine(
-            interned.subtrees, occurrences.astype(np.float64), 1.0,
-            CANDIDATES * settings.limit, settings.maxexp,
+            interned.subtrees, occurrences, 1.0, CANDIDATES * settings.limit, settings.maxexp,
+            max_bytes=settings.mining_mb << 20,
         ).fragments  # fmt: skip
         counts = count_fragments(build_dictionary(candidates), interned, len(candidates.weights))
         for machine, wanted in enumerate(machines):
             positive = codes == wanted
             if settings.miner == "chi2":
-                weights = chi_squared(counts, positive)
+                weights = chi_squared(counts, positive, copies)
             else:
-                weights = l1_weights(counts, positive, settings)
+                weights = l1_weights(counts, positive, copies, settings)
             found[machine].append(best_of(candidates, weights, settings.limit))
     return found
 
 
-def chi_squared(counts: csr_array, positive: Flags) -> Floats:
+def chi_squared(counts: csr_array, positive: Flags, copies: Floats) -> Floats:
     r"""Give the chi-squared statistic of each fragment's presence and the class.
 
     With a of the P positive examples and b of the Q negative ones holding the fragment,
     n = P + Q, it is n (a (Q - b) - b (P - a))^2 / ((a + b) (n - a - b) P Q), 0 where undefined.
     """
     present = csr_array((np.ones(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
-    a = np.asarray(present.T @ positive.astype(np.float64))
-    b = np.asarray(present.T @ (~positive).astype(np.float64))
-    p, q = float(np.count_nonzero(positive)), float(np.count_nonzero(~positive))
+    a = np.asarray(present.T @ (copies * positive))
+    b = np.asarray(present.T @ (copies * ~positive))
+    p, q = float(copies[positive].sum()), float(copies[~positive].sum())
     n, held = p + q, a + b
     top = n * (a * (q - b) - b * (p - a)) ** 2
     bottom = held * (n - held) * p * q
@@ -61,16 +68,18 @@ def chi_squared(counts: csr_array, positive: Flags) -> Floats:
     return found
 
 
-def l1_weights(counts: csr_array, positive: Flags, settings: LearnerSettings) -> Floats:
+def l1_weights(
+    counts: csr_array, positive: Flags, copies: Floats, settings: LearnerSettings
+) -> Floats:
     """Give |w| of a linear machine with an L1 penalty on presence; 0 with one class only."""
-    if positive.all() or not positive.any():
+    if positive.all() or not positive.any() or not counts.shape[1]:
         return np.zeros(counts.shape[1])
     present = csr_array((np.ones(counts.nnz), counts.indices, counts.indptr), shape=counts.shape)
     machine = LinearSVC(
         penalty="l1", dual=False, C=settings.linear_cost, random_state=0,
         max_iter=settings.linear_max_iter,
     )  # fmt: skip
-    return np.abs(machine.fit(narrow(present), positive).coef_[0])
+    return np.abs(machine.fit(narrow(present), positive, copies).coef_[0])
 
 
 def narrow(matrix: csr_array) -> csr_array:

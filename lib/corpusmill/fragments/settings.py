@@ -39,6 +39,9 @@ class LearnerSettings(Settings):
         "chi-squared or by an L1 linear model",
     )
     limit: int = Field(50_000, ge=1, description="L, fragments a class and split")
+    mining_mb: int = Field(
+        1024, ge=1, description="index of fragments that a task keeps while it mines, in MiB"
+    )
     maxexp: int = Field(4, ge=1, description="nodes of a level that a fragment expands at most")
     relevance: Literal["depth", "productions"] = Field(
         "depth",
@@ -57,13 +60,17 @@ class LearnerSettings(Settings):
     linear_solver: Literal["liblinear", "mllib"] = Field(
         "liblinear", description="in one task, or Spark's LinearSVC over all of them"
     )
-    linear_max_iter: int = Field(1000, ge=1, description="iterations of the linear solver")
+    linear_max_iter: int = Field(5000, ge=1, description="iterations of the linear solver")
     calibration_folds: int = Field(
         0, ge=0, le=100, description="folds that fit probabilities; below 2 there are none"
     )
 
     @model_validator(mode="after")
-    def _feedback_belongs_to_the_cascade(self) -> Self:
+    def _go_together(self) -> Self:
         if self.feedback_rounds and self.merge != "cascade":
             raise ValueError("feedback_rounds needs merge = cascade")
+        if self.merge == "cascade" and self.miner != "kernel":
+            raise ValueError("merge = cascade needs miner = kernel: it merges support vectors")
+        if self.calibration_folds > 1 and self.linear_solver != "liblinear":
+            raise ValueError("calibration_folds needs linear_solver = liblinear")
         return self

@@ -55,6 +55,13 @@ class Vocabulary:
     def _label_set(self) -> pa.Array:
         return pa.array(self.labels, pa.string())
 
+    @cached_property
+    def inner_labels(self) -> frozenset[str]:
+        """Give the labels that ever stand above others."""
+        rules = self.productions
+        left = np.unique(rules.labels[rules.offsets[:-1]])
+        return frozenset(self.labels[label] for label in left)
+
     def encode(self, labels: pa.Array) -> TokenIds:
         """Give the labels' numbers; each that is not known gets one of its own, for this call."""
         coded = pc.index_in(labels, value_set=self._label_set)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -110,16 +110,17 @@ def evaluate(context: Context) -> None:
     task = cast(QuestionsInput, conf.input)
     rows, vocabulary = _patterns(context, carried=["category"], min_count=1)
     pairs = [(split, method) for split in range(task.comparison.splits) for method in METHODS]
-    jobs = context.spark.createDataFrame(pairs, "split int, method string")
+    jobs = context.spark.range(len(pairs)).select(F.col("id").cast("int").alias("job"))
     kernel = partial(
         _measure,
+        pairs=pairs,
         features=len(vocabulary),
         task=task,
         conf=conf,
     )
     with context.progress.stage("compare"):
         measured = splits.map_groups(
-            rows.crossJoin(F.broadcast(jobs)), ["split", "method"], kernel, _MEASURED, len(pairs)
+            rows.crossJoin(F.broadcast(jobs)), "job", kernel, _MEASURED, len(pairs)
         ).collect()
     metrics = compare.average([row["metrics"] for row in measured])
     context.run.write_metrics(metrics)
@@ -145,14 +146,15 @@ def evaluate(context: Context) -> None:
 
 
 def _measure(
-    key: tuple[Any, ...],
+    job: int,
     rows: pa.Table,
+    pairs: Sequence[tuple[int, str]],
     features: int,
     task: QuestionsInput,
     conf: AlignmentSettings,
 ) -> pa.RecordBatch:
     """Evaluate one method on one split; the kernel of `evaluate`."""
-    split, method = key
+    split, method = pairs[job]
     if rows.num_rows < 2:
         raise DataError("DATA01", source="the questions", problem="one entity cannot be split")
     # Whatever order the shuffle brought them in, the same patterns are in the same split.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -127,17 +127,18 @@ def evaluate(context: Context) -> None:
             for run in range(task.comparison.runs if setting == "paper" else 1)
             for method in methods
         ]
-        wanted = context.spark.createDataFrame(jobs, "setting string, run int, method string")
+        wanted = context.spark.range(len(jobs)).select(F.col("id").cast("int").alias("job"))
         kernel = partial(
-            _measure, vocabulary=vocabulary, classes=documents.classes, task=task, conf=conf
+            _measure,
+            jobs=jobs,
+            vocabulary=vocabulary,
+            classes=documents.classes,
+            task=task,
+            conf=conf,
         )
         with context.progress.stage(f"compare {', '.join(settings)}"):
             measured += splits.map_groups(
-                rows.crossJoin(F.broadcast(wanted)),
-                ["setting", "run", "method"],
-                kernel,
-                _MEASURED,
-                len(jobs),
+                rows.crossJoin(F.broadcast(wanted)), "job", kernel, _MEASURED, len(jobs)
             ).collect()
     metrics = average([row["metrics"] for row in measured])
     context.run.write_metrics(metrics)
@@ -147,15 +148,16 @@ def evaluate(context: Context) -> None:
 
 
 def _measure(
-    key: tuple[Any, ...],
+    job: int,
     rows: pa.Table,
+    jobs: Sequence[tuple[str, int, str]],
     vocabulary: Sequence[str],
     classes: Sequence[str],
     task: ReutersInput,
     conf: AlignmentSettings,
 ) -> pa.RecordBatch:
     """Evaluate one method in one setting and run; the kernel of `evaluate`."""
-    setting, run, method = key
+    setting, run, method = jobs[job]
     # Whatever order the shuffle brought them in, the same documents are in the same run.
     (batch,) = rows.sort_by("pattern_id").combine_chunks().to_batches()
     patterns = read_patterns(batch, classes, len(vocabulary))

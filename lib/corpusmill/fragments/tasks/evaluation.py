@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,15 @@ from corpusmill.corpora.schemas import TREES
 from corpusmill.errors import DataError
 from corpusmill.evaluation.decisions import Decisions, count_decisions, decision_metrics
 from corpusmill.fragments import plots, tables
-from corpusmill.fragments.exact import KernelMachines
+from corpusmill.fragments.corpus import Corpus, class_codes
+from corpusmill.fragments.exact import KernelMachines, exact_scores
 from corpusmill.fragments.explaining import explain
-from corpusmill.fragments.fitting import COPIES, Corpus, read_group, survey
+from corpusmill.fragments.fitting import distinct_examples, survey
 from corpusmill.fragments.learning import train_machines
 from corpusmill.fragments.model import FragmentsModel
 from corpusmill.fragments.pages import explanation_page
 from corpusmill.fragments.settings import LearnerSettings
+from corpusmill.fragments.split_mining import read_group, whole_batch
 from corpusmill.fragments.tasks.examples import read_examples
 from corpusmill.fragments.tasks.settings import FragmentsSettings
 from corpusmill.types import Floats
@@ -53,6 +55,8 @@ class Exact(NamedTuple):
     machines : list of KernelMachines
         Of one machine each.
     examples, support_vectors : int
+    gap : float
+        The farthest of them from optimality.
     seconds : float
     """
 
@@ -60,6 +64,7 @@ class Exact(NamedTuple):
     machines: list[KernelMachines]
     examples: int
     support_vectors: int
+    gap: float
     seconds: float
 
 
@@ -67,9 +72,12 @@ def evaluate(context: Context) -> None:
     """Score the test examples by both models, and explain some predictions."""
     conf: FragmentsSettings = context.settings
     model = FragmentsModel.load(storage.resolve(conf.output, "model"))
-    test = read_examples(context, "test").where(F.col("target").isNotNull())
-    _check_classes(test, model.classes)
-    metrics: dict[str, float] = {}
+    labelled = read_examples(context, "test").where(F.col("target").isNotNull())
+    _check_classes(labelled, model.classes)
+    # Such rows have no score; predict names them.
+    fits = F.size("tree_offsets") - 1 <= len(model.space.fragments)
+    test = labelled.where(fits)
+    metrics: dict[str, float] = {"evaluate.left_out_for_more_trees": labelled.where(~fits).count()}
     with context.progress.stage("score by fragments"):
         metrics |= _measured(test, model.classes, partial(_by_fragments, model=model), "linearised")
     if conf.exact.examples != 0:
@@ -80,6 +88,7 @@ def evaluate(context: Context) -> None:
             "exact.train_examples": exact.examples,
             "exact.train_seconds": exact.seconds,
             "exact.support_vectors": exact.support_vectors,
+            "exact.gap": exact.gap,
         }
     context.run.write_metrics(metrics)
     _track(context, model, test, metrics)
@@ -110,10 +119,8 @@ def _count_partition(
 ) -> dict[str, Floats]:
     """Count the decisions of a partition; the kernel of `_measured`."""
     total = count_decisions(np.zeros((0, len(classes))), np.zeros(0, np.int64))
-    names = {name: code for code, name in enumerate(classes)}
     for batch in batches:
-        codes = np.array([names[name] for name in batch["target"].to_pylist()], np.int64)
-        part = count_decisions(score(batch), codes)
+        part = count_decisions(score(batch), class_codes(batch["target"], classes))
         total = Decisions(*(a + b for a, b in zip(total, part, strict=True)))
     return total._asdict()
 
@@ -123,8 +130,7 @@ def _by_fragments(batch: pa.RecordBatch, model: FragmentsModel) -> Floats:
 
 
 def _by_kernel(batch: pa.RecordBatch, exact: Exact) -> Floats:
-    forests = exact.corpus.forests(batch)
-    scores = np.column_stack([machine.scores(forests) for machine in exact.machines])
+    scores = exact_scores(exact.machines, exact.corpus.examples(batch))
     return np.column_stack([scores, -scores]) if len(exact.machines) == 1 else scores
 
 
@@ -133,17 +139,18 @@ def _train_exact(context: Context, classes: Sequence[str]) -> Exact:
     conf: FragmentsSettings = context.settings
     # What is bad in them lies in the quarantine of the train action.
     rows = read_examples(context, "train", keep_bad=False).where(F.col("target").isNotNull())
-    if conf.exact.examples is not None:
-        key = F.xxhash64(F.lit(conf.seed), F.col("example_id"))
-        rows = context.cached(rows.orderBy(key, "example_id").limit(conf.exact.examples))
+    key = F.xxhash64(F.lit(conf.seed), F.col("example_id"))
+    rows = context.cached(rows.orderBy(key, "example_id").limit(conf.exact.examples))
+    examples = rows.count()  # the choice is no part of the training's time
     with context.progress.stage("train the exact kernel"):
         begin = time.perf_counter()
-        corpus = survey(rows, conf.model, classes)
+        distinct = context.cached(distinct_examples(rows))
+        corpus = survey(distinct, conf.model, classes)
         jobs = context.spark.range(corpus.machines).select(F.col("id").cast("int").alias("machine"))
         kernel = partial(_train_group, corpus=corpus, settings=conf.model)
         found = splits.map_groups(
-            rows.withColumn(COPIES, F.lit(1.0)).crossJoin(F.broadcast(jobs)),
-            ["machine"],
+            distinct.crossJoin(F.broadcast(jobs)),
+            "machine",
             kernel,
             _TRAINED,
             corpus.machines,
@@ -153,22 +160,22 @@ def _train_exact(context: Context, classes: Sequence[str]) -> Exact:
     return Exact(
         corpus,
         [KernelMachines.unpack(row["content"]) for row in trained],
-        rows.count(),
+        examples,
         sum(row["support_vectors"] for row in trained),
+        max(row["gap"] for row in trained),
         seconds,
     )
 
 
 def _train_group(
-    key: tuple[Any, ...], rows: pa.Table, corpus: Corpus, settings: LearnerSettings
+    machine: int, rows: pa.Table, corpus: Corpus, settings: LearnerSettings
 ) -> pa.RecordBatch:
     """Train the exact machine of one class; the kernel of `_train_exact`."""
-    (machine,) = key
     _, examples, codes, copies = read_group(rows, corpus)
     trained = train_machines(examples, codes, copies, [machine], settings)
     row = {
         "machine": machine,
-        "content": KernelMachines.of(trained, settings.decay).pack(),
+        "content": KernelMachines.of(trained, examples, settings).pack(),
         "support_vectors": int(np.count_nonzero(trained.beta)),
         "gap": float(trained.gaps[0]),
     }
@@ -187,9 +194,7 @@ def _track(
         return
     with context.progress.stage("explain"):
         key = F.xxhash64(F.lit(conf.seed), F.col("example_id"))
-        # As many as may be wrong among them; which ones are shown does not depend on partitions.
+        # By chance, but whatever the partitions.
         rows = test.orderBy(key, "example_id").limit(conf.explained).select(*TREES.names)
-        table = rows.toArrow().combine_chunks()
-        (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-        page = explanation_page(explain(model, batch))
+        page = explanation_page(explain(model, whole_batch(rows.toArrow())))
         context.tracker.log_html(page, "pages/predictions.html")

@@ -88,9 +88,15 @@ def _pairs(
     if task.examples == "roles":
         return splits.map_partitions(sentences, role_examples, TREES)
     if part == "train" and task.train_pairs is not None:
-        counted = context.cached(splits.map_partitions(sentences, count_pairs, _COUNTED))
-        sentences = take_first(counted, PAIRS, task.train_pairs).select(_COUNTED.names)
+        return first_pairs(context.cached(sentences), task.train_pairs)
     return splits.map_partitions(sentences, boundary_examples, TREES)
+
+
+def first_pairs(sentences: DataFrame, pairs: int) -> DataFrame:
+    """Make the first so many examples of boundary classification; reads the sentences twice."""
+    counted = splits.map_partitions(sentences, count_pairs, _COUNTED)
+    first = take_first(counted, PAIRS, pairs).select(_COUNTED.names)
+    return splits.map_partitions(first, boundary_examples, TREES)
 
 
 def paths_of(source: object) -> dict[str, str]:

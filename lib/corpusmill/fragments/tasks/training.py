@@ -6,6 +6,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -63,10 +64,15 @@ def train(context: Context) -> None:
                 "classes": len(model.classes),
                 "productions": len(model.space.vocabulary.productions.offsets) - 1,
                 "fragments": sum(model.space.sizes),
-                "weights": model.weights.nnz,
+                "unconverged": int(np.count_nonzero(~model.converged)),
             },
         }
     )
+    if not model.converged.all():
+        context.progress.say(
+            f"{np.count_nonzero(~model.converged)} of {len(model.converged)} linear machines ended "
+            "by model.linear_max_iter; their weights may still move"
+        )
     _track(context, model, best, rows)
 
 
@@ -78,8 +84,10 @@ def _track(context: Context, model: FragmentsModel, best: pd.DataFrame, rows: Da
     tracker.log_html(fragments_page(shown, examples), "pages/fragments.html")
     tracker.log_table(tables.fragments_table(shown), "tables/fragments.json")
     tracker.log_csv(tables.fragments_table(best), "tables/fragments.csv")
-    machines = model.classes[: model.weights.shape[0]]
-    figure = plots.weights_figure(machines, model.weights.toarray())
+    machines = range(len(model.bias))
+    figure = plots.weights_figure(
+        model.classes[: len(machines)], [model.machine(number)[1] for number in machines]
+    )
     tracker.log_figure(figure, "plots/weights.png")
     # JSON, in which the example is kept and requests arrive, knows no 32-bit integers.
     inputs = rows.select(

@@ -237,6 +237,26 @@ def grown(moves: Sequence[int], productions: Productions) -> Tree:
     return frozen(root)
 
 
+def grown_partial(moves: Sequence[int]) -> Tree:
+    """Build the fragment of the PTK that moves spell: in preorder, by the depths of parents."""
+    fragment: Tree = None
+    for k in range(0, len(moves), 3):
+        fresh, depth_of_parent, label = moves[k : k + 3]
+        assert fresh == (k == 0)
+        fragment = appended(fragment, depth_of_parent, label)
+    return fragment
+
+
+def appended(fragment: Tree, depth_of_parent: int, label: int) -> Tree:
+    """Add a node to the right of all others."""
+    if fragment is None:
+        return label, ()
+    root, children = fragment
+    if depth_of_parent == 0:
+        return root, (*children, (label, ()))
+    return root, (*children[:-1], appended(children[-1], depth_of_parent - 1, label))
+
+
 def frozen(node: Any) -> Tree:
     return node[0], tuple(map(frozen, node[1]))
 
@@ -363,3 +383,57 @@ def mine(
                 chosen = [places[k] for k in way]
                 new.append(one.expand(chosen, level * node ** len(chosen)))
     return Mined(best, len(index), rounds)
+
+
+def mine_partial(
+    weighted: Sequence[tuple[Tree, float]], decay: float, mu: float, limit: int
+) -> Mined:
+    """Mine the fragments of the PTK of trees at whose roots a machine has these weights.
+
+    Occurrences with the same fragment, root and last node are summed up.
+    """
+    known: dict[Tree, float] = {}
+    states = [(None, root, {None: w}) for root, (_, w) in enumerate(weighted)]
+    rounds = generated = 0
+    last = None
+    while states:
+        index: dict[Tree, float] = {}
+        new: dict[Tree, dict[int, dict[Any, float]]] = {}
+        for fragment, root, ends in states:
+            tree = weighted[root][0]
+            targets: dict[Any, float] = defaultdict(float)
+            for path, value in ends.items():
+                for target, factor in _growths(tree, path, decay, mu):
+                    targets[target] += value * factor
+            for target, value in targets.items():
+                found = appended(fragment, len(target) - 1, _at(tree, target)[0])
+                index[found] = index.get(found, 0.0) + value
+                if any(_growths(tree, target, decay, mu)):
+                    new.setdefault(found, {}).setdefault(root, {})[target] = value
+        rounds, generated = rounds + 1, generated + len(index)
+        ranked = sorted([*known.items(), *index.items()], key=lambda item: -abs(item[1]))[:limit]
+        best = {fragment for fragment, _ in ranked}
+        fresh = sorted(best & index.keys(), key=lambda f: (-abs(index[f]), list(index).index(f)))
+        known |= {fragment: index[fragment] for fragment in fresh}
+        bottom = ranked[-1] if len(ranked) == limit else None
+        if bottom is not None and bottom == last:
+            break
+        last = bottom
+        states = [(f, root, ends) for f in fresh for root, ends in sorted(new.get(f, {}).items())]
+    return Mined(sorted(known.items(), key=lambda item: -abs(item[1]))[:limit], generated, rounds)
+
+
+def _growths(
+    tree: Tree, path: tuple[int, ...] | None, decay: float, mu: float
+) -> Iterator[tuple[tuple[int, ...], float]]:
+    """List the nodes that may follow the last one, and their factors."""
+    if path is None:
+        yield (), mu**0.5 * decay
+        return
+    for depth in range(len(path) + 1):
+        taken = path[depth] if depth < len(path) else None
+        for k in range(len(_at(tree, path[:depth])[1])):
+            if taken is None:
+                yield (*path, k), mu**0.5
+            elif k > taken:
+                yield (*path[:depth], k), mu**0.5 * decay ** (k - taken)

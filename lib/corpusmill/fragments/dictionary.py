@@ -84,14 +84,30 @@ def count_fragments(dictionary: Dictionary, interned: Interned, size: int) -> cs
     sparse sum over nodes.
     """
     offsets, numbers = _match(*dictionary, interned.subtrees)
-    subtrees, trees = len(offsets) - 1, len(interned.offsets) - 1
-    found = csr_array((np.ones(len(numbers)), numbers, offsets), shape=(subtrees, size))
+    found = csr_array((np.ones(len(numbers)), numbers, offsets), (len(offsets) - 1, size))
+    return sum_over_nodes(found, interned)
+
+
+def sum_over_nodes(found: csr_array, interned: Interned) -> csr_array:
+    """Sum over the nodes of each tree what was found for the subtrees that they are roots of.
+
+    Parameters
+    ----------
+    found : csr_array, shape (subtrees, fragments)
+    interned : Interned
+
+    Returns
+    -------
+    csr_array, shape (trees, fragments)
+        Indices ascend within a row.
+    """
     nodes = csr_array(
-        (np.ones(len(interned.nodes)), interned.nodes, interned.offsets), shape=(trees, subtrees)
+        (np.ones(len(interned.nodes)), interned.nodes, interned.offsets),
+        shape=(len(interned.offsets) - 1, found.shape[0]),
     )
-    counts = csr_array(nodes @ found)
-    counts.sort_indices()
-    return counts
+    sums = csr_array(nodes @ found)
+    sums.sort_indices()
+    return sums
 
 
 @_kernel
@@ -110,7 +126,8 @@ def _build(offsets, moves):  # type: ignore[no-untyped-def]
 
 
 @_kernel
-def _room_for(cells, end):  # type: ignore[no-untyped-def]
+def room_for(cells, end):  # type: ignore[no-untyped-def]
+    """Give the same array with room for so many."""
     while end > len(cells):
         cells = larger(cells)
     return cells
@@ -119,7 +136,7 @@ def _room_for(cells, end):  # type: ignore[no-untyped-def]
 @_kernel
 def _append_children(cells, end, subtrees, u):  # type: ignore[no-untyped-def]
     begin, stop = subtrees.child_offsets[u], subtrees.child_offsets[u + 1]
-    cells = _room_for(cells, end + stop - begin)
+    cells = room_for(cells, end + stop - begin)
     cells[end : end + stop - begin] = subtrees.children[begin:stop]
     return cells, end + stop - begin
 
@@ -154,7 +171,7 @@ def _open_frame(subtrees, cells, frames, depth, child, fresh, place, cell):  # t
     below, end = frames[depth, _BELOW], frames[depth, _BELOW_END]
     start = end
     if not fresh:
-        cells = _room_for(cells, end + end - below)
+        cells = room_for(cells, end + end - below)
         cells[end : end + end - below] = cells[below:end]
         start = end + end - below
     cells, stop = _append_children(cells, start, subtrees, cell)
@@ -177,7 +194,7 @@ def _match_from(  # type: ignore[no-untyped-def]
     the nodes below it; its lists stay in ``cells`` until all that grows out of it is done.
     """
     if numbers[start] >= 0:
-        out = _room_for(out, filled + 1)
+        out = room_for(out, filled + 1)
         out[filled] = numbers[start]
         filled += 1
     cells, end = _append_children(cells, 0, subtrees, u)
@@ -205,7 +222,7 @@ def _match_from(  # type: ignore[no-untyped-def]
         if child < 0:
             continue
         if numbers[child] >= 0:
-            out = _room_for(out, filled + 1)
+            out = room_for(out, filled + 1)
             out[filled] = numbers[child]
             filled += 1
         if not (same_level[child] or new_level[child]):

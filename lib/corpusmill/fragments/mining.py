@@ -24,7 +24,7 @@ from numba import njit
 
 from corpusmill.fragments.forests import Subtrees
 from corpusmill.fragments.trie import Fragments, Trie, insert, slot, spell, with_room
-from corpusmill.types import Flags, Floats, Offsets, TokenIds
+from corpusmill.types import AnyArray, Flags, Floats, Offsets, TokenIds
 
 Relevance = Literal["depth", "productions"]
 """The value of a fragment that occurs once: lambda^depth, as the paper writes it, or
@@ -106,8 +106,8 @@ def mine(
     maxexp = min(maxexp, MAX_SUBSETS.bit_length())  # more would be too many ways anyway
     per_level, per_node = (decay, 1.0) if relevance == "depth" else (1.0, np.sqrt(decay))
     trie, values, states = _base(subtrees, weights, per_level * per_node)
-    best = _best(values, limit)
-    bottom, rounds = _bottom(values, best, limit), 1
+    best = largest(values, limit)
+    bottom, rounds = bottom_of(values, best, limit), 1
     while (kept := best[states.nodes] & (states.weights != 0.0)).any():
         ways = _count_ways(states, kept, subtrees, maxexp)
         fits = len(values) + ways <= max_bytes / INDEX_BYTES
@@ -115,17 +115,14 @@ def mine(
         if most == 0:
             break
         trie, values = _grow(trie, values, states, kept, subtrees, most, per_level, per_node)
-        best = _best(values, limit)
+        best = largest(values, limit)
         rounds += 1
-        now = _bottom(values, best, limit)
+        now = bottom_of(values, best, limit)
         if now is not None and now == bottom:
             break
         bottom = now
         states = _follow(trie, best, states, kept, subtrees, most, per_level, per_node)
-    chosen = np.flatnonzero(best)
-    chosen = chosen[np.lexsort((chosen, -np.abs(values[chosen])))]
-    offsets, moves = spell(trie.parents, trie.moves, chosen)
-    return Mined(Fragments(offsets, moves, values[chosen]), len(values) - 1, rounds)
+    return Mined(ranked(trie.parents, trie.moves, values, best), len(values) - 1, rounds)
 
 
 def subtree_weights(
@@ -136,7 +133,7 @@ def subtree_weights(
     return np.bincount(nodes, np.repeat(shares, np.diff(offsets)), size).astype(np.float64)
 
 
-def _best(values: Floats, limit: int) -> Flags:
+def largest(values: Floats, limit: int) -> Flags:
     """Mark the fragments of largest |value|, the older of equals first; never the empty one."""
     sizes = np.abs(values)
     best = np.zeros(len(values), np.bool_)
@@ -151,13 +148,20 @@ def _best(values: Floats, limit: int) -> Flags:
     return best
 
 
-def _bottom(values: Floats, best: Flags, limit: int) -> tuple[int, float] | None:
+def bottom_of(values: Floats, best: Flags, limit: int) -> tuple[int, float] | None:
     """Give the last of the best and its relevance; None while there are fewer than L."""
     chosen = np.flatnonzero(best)
     if len(chosen) < limit:
         return None
     last = chosen[np.lexsort((-chosen, np.abs(values[chosen])))[0]]
     return int(last), float(abs(values[last]))
+
+
+def ranked(parents: AnyArray, moves: AnyArray, values: Floats, chosen: Flags) -> Fragments:
+    """Spell the chosen fragments of a trie, the largest |value| first, the older of equals."""
+    nodes = np.flatnonzero(chosen)
+    nodes = nodes[np.lexsort((nodes, -np.abs(values[nodes])))]
+    return Fragments(*spell(parents, moves, nodes), values[nodes])
 
 
 @_kernel

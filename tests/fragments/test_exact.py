@@ -35,9 +35,14 @@ def random_forest(rng: np.random.Generator, trees: int) -> Forest:
 
 @pytest.mark.parametrize("vector_weight", [0.0, 0.5])
 @pytest.mark.parametrize("seed", range(3))
-def test_scores_are_those_of_the_support_vectors(seed: int, vector_weight: float) -> None:
+@pytest.mark.parametrize("of", [{}, {"kernel": "ptk", "mu": 0.7}])
+def test_scores_are_those_of_the_support_vectors(
+    of: dict[str, object], seed: int, vector_weight: float
+) -> None:
     rng = np.random.default_rng(seed)
-    settings = LearnerSettings(cost=1.0, tolerance=1e-6, vector_weight=vector_weight)
+    settings = LearnerSettings.model_validate(
+        {"cost": 1.0, "tolerance": 1e-6, "vector_weight": vector_weight, **of}
+    )
 
     forests = (random_forest(rng, 40), random_forest(rng, 40))
     # Numbers of productions that mean the same in all slots and parts, as a vocabulary gives them.

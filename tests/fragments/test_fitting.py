@@ -14,6 +14,7 @@ from corpusmill.corpora.schemas import TREES
 from corpusmill.errors import CorpusmillError, DataError
 from corpusmill.fragments import split_mining
 from corpusmill.fragments.corpus import COPIES
+from corpusmill.fragments.estimator import FragmentClassifier, FragmentClassifierModel
 from corpusmill.fragments.fitting import distinct_examples, fit_trees, survey
 from corpusmill.fragments.settings import LearnerSettings
 from tests.estimators import tree_rows
@@ -120,6 +121,19 @@ def test_every_way_learns(spark, changes):
     predicted = np.array(model.classes)[scores_of(model, spark).argmax(axis=1)]
     known = targets.notna().to_numpy()
     assert (predicted[known] == targets[known]).mean() > 0.9
+
+
+def test_partial_trees_are_learned_and_saved(spark, tmp_path):
+    """Also by the model that was loaded again."""
+    classifier = FragmentClassifier(kernel="ptk", mu=0.5, limit=50, linearCost=1.0)
+    fitted = classifier.fit(rows_of(spark))
+    fitted.write().save(f"{tmp_path}/model")
+    found = FragmentClassifierModel.load(f"{tmp_path}/model").transform(rows_of(spark)).toPandas()
+    known = found["target"].notna()
+    assert (found["prediction"] == found["target"])[known].all()
+    assert fitted.model.settings.kernel == "ptk"
+    expected = fitted.transform(rows_of(spark)).toPandas()
+    np.testing.assert_array_equal(found["scores"].tolist(), expected["scores"].tolist())
 
 
 @pytest.mark.slow

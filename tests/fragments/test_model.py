@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 from scipy.sparse import csr_array
 
 from corpusmill.errors import DataError, SchemaError
 from corpusmill.fragments.batches import productions_of, read_sparse
 from corpusmill.fragments.corpus import Corpus
-from corpusmill.fragments.explaining import deciding_fragments, explain, fragment_of, occurrences
+from corpusmill.fragments.explaining import (
+    deciding_fragments,
+    explain,
+    fragment_of,
+    occurrences,
+    partial_occurrences,
+)
+from corpusmill.fragments.fragment import Fragment
 from corpusmill.fragments.learning import mine_split
 from corpusmill.fragments.model import (
     TREE_ROWS,
@@ -22,6 +32,7 @@ from corpusmill.fragments.model import (
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.fragments.vocabulary import Vocabulary
 from corpusmill.types import AnyArray
+from tests.fragments import reference as slow
 from tests.fragments.reference import forest_of, random_tree
 
 ROWS = 24
@@ -44,8 +55,12 @@ def tree_rows(seed: int, slots: int, rows: int = ROWS) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns, schema=pa.schema(fields))
 
 
-def random_model(batch: pa.RecordBatch, slots: int, normalise: str, machines: int = 3):
-    settings = LearnerSettings(limit=30, maxexp=2, normalise=normalise, vector_weight=0.5)  # type: ignore[arg-type]
+def random_model(
+    batch: pa.RecordBatch, slots: int, normalise: str, machines: int = 3, kernel: str = "sst"
+):
+    settings = LearnerSettings.model_validate(
+        {"kernel": kernel, "limit": 30, "maxexp": 2, "normalise": normalise, "vector_weight": 0.5}
+    )
     vocabulary = Vocabulary.of(productions_of(batch)["production"])
     corpus = Corpus(("a", "b", "c"), vocabulary, slots, 0)
     codes = np.arange(batch.num_rows) % 3
@@ -80,9 +95,10 @@ def slow_units(model: FragmentsModel, vectors: AnyArray, number: int) -> AnyArra
 
 @pytest.mark.parametrize("slots", [1, 2])
 @pytest.mark.parametrize("normalise", ["fragments", "kernel"])
-def test_scores_are_sums_over_own_fragments(slots: int, normalise: str) -> None:
+@pytest.mark.parametrize("kernel", ["sst", "ptk"])
+def test_scores_are_sums_over_own_fragments(kernel: str, slots: int, normalise: str) -> None:
     batch = tree_rows(1, slots)
-    model = random_model(batch, slots, normalise)
+    model = random_model(batch, slots, normalise, kernel=kernel)
     vectors = model.space.vectors(batch)
     scores = model.scores(vectors)
     for number in range(3):
@@ -96,9 +112,10 @@ def test_scores_are_sums_over_own_fragments(slots: int, normalise: str) -> None:
 
 
 @pytest.mark.parametrize("machines", [1, 3])
-def test_contributions_and_bias_add_up_to_the_score(machines: int) -> None:
+@pytest.mark.parametrize("kernel", ["sst", "ptk"])
+def test_contributions_and_bias_add_up_to_the_score(kernel: str, machines: int) -> None:
     batch = tree_rows(2, 1)
-    model = random_model(batch, 1, "fragments", machines)
+    model = random_model(batch, 1, "fragments", machines, kernel)
     scores = model.scores(model.space.vectors(batch))
     few = batch.slice(0, 6)
     if machines == 1:
@@ -134,6 +151,59 @@ def test_fragments_occur_as_often_as_they_are_counted() -> None:
             assert bool(places) == (
                 counts[batch["example_id"].to_pylist().index(row["example_id"]), column] > 0
             )
+
+
+def as_tree(labels: Sequence[str], arities: Sequence[int]) -> slow.Tree:
+    waiting: list[slow.Tree] = []
+    for label, arity in zip(reversed(labels), reversed(arities), strict=True):
+        below = tuple(waiting.pop() for _ in range(arity))
+        waiting.append((label, below))
+    return waiting.pop()
+
+
+def test_partial_fragments_are_drawn_as_the_nodes_they_have() -> None:
+    """The vectors of the space are the kernel's own values of the trees that are drawn."""
+    batch = tree_rows(8, 1)
+    space = random_model(batch, 1, "kernel", kernel="ptk").space
+    trees = [as_tree(row["node_labels"], row["node_arities"]) for row in batch.to_pylist()]
+    vectors = [slow.ptk_vector(tree, 0.4, 0.4) for tree in trees]
+    norms = [np.sqrt(slow.inner(vector, vector)) for vector in vectors]
+    found = space.vectors(batch).toarray()
+    for column in range(space.sizes[0]):
+        fragment = fragment_of(space, column)
+        tree = as_tree(fragment.labels, fragment.arities)
+        expected = [v.get(tree, 0.0) / norm for v, norm in zip(vectors, norms, strict=True)]
+        np.testing.assert_allclose(found[:, column], expected)
+        assert all(fragment.expanded)
+
+
+def test_partial_fragments_occur_once_at_each_root_and_leftmost() -> None:
+    batch = tree_rows(9, 1)
+    space = random_model(batch, 1, "kernel", kernel="ptk").space
+    for column in range(space.sizes[0]):
+        fragment = fragment_of(space, column)
+        tree = as_tree(fragment.labels, fragment.arities)
+        for row in batch.to_pylist()[:8]:
+            labels, arities = row["node_labels"], row["node_arities"]
+            nodes = list(slow.nodes_of(as_tree(labels, arities)))
+            places = partial_occurrences(fragment, labels, arities)
+            assert [each[0] for each in places] == [
+                root
+                for root, node in enumerate(nodes)
+                if tree in dict(slow.partial_fragments(node, 1.0, 1.0))
+            ]
+            for each in places:
+                assert [labels[node] for node in each] == list(fragment.labels)
+                assert each == sorted(set(each))
+    broad = Fragment(["A", "B", "B"], [2, 0, 0], [True] * 3)
+    assert partial_occurrences(broad, ["A", "C", "B", "B", "B"], [4, 0, 0, 0, 0]) == [[0, 2, 3]]
+    deep = Fragment(["B", "C"], [1, 0], [True] * 2)
+    assert partial_occurrences(deep, ["A", "B", "B", "C"], [2, 0, 1, 0]) == [[2, 3]]
+
+
+def test_partial_trees_have_values_of_their_own() -> None:
+    with pytest.raises(ValidationError, match="relevance = productions needs kernel = sst"):
+        LearnerSettings(kernel="ptk", relevance="productions")
 
 
 def test_frames_are_read_by_name_and_unknown_features_are_passed_over() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from corpusmill.fragments import scoring
 from corpusmill.fragments.examples import self_norms
 from corpusmill.fragments.forests import intern
 from corpusmill.fragments.mining import subtree_weights
-from corpusmill.fragments.scoring import SubtreeWeights, score
+from corpusmill.fragments.scoring import SubtreeWeights, score, score_partial
 from tests.fragments import reference as slow
 from tests.fragments.reference import forest_of, forests, random_tree
 
@@ -46,6 +48,27 @@ def test_score_is_the_sum_over_support_vectors(vectors, others, machines, seed):
     betas = np.random.default_rng(seed).normal(size=(len(vectors), machines))
     found = scores_of(machines_of(intern(forest_of(vectors)), betas), others)
     assert_allclose(found, normalised(others, vectors) @ betas, atol=1e-12)
+
+
+@QUICK
+@given(forests(most=4), forests(most=3, labels=4), st.integers(0, 999))
+def test_partial_score_is_the_sum_over_support_vectors(vectors, others, seed):
+    interned, test = intern(forest_of(vectors)), intern(forest_of(others))
+    betas = np.random.default_rng(seed).normal(size=(len(vectors), 2))
+    ones = np.ones(len(vectors))
+    columns = [
+        subtree_weights(interned.offsets, interned.nodes, b, ones, len(interned.subtrees.labels))
+        for b in betas.T
+    ]
+    model = SubtreeWeights(interned.subtrees, interned.productions, np.column_stack(columns))
+    norms = self_norms(test, DECAY, "ptk", 0.7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "SUMS", 2 * len(interned.subtrees.labels))  # two trees at a time
+        found = score_partial(model, model.labelled(), test, norms, DECAY, 0.7)
+    expected = slow.gram("ptk", others, vectors, DECAY, 0.7) @ betas
+    squares = np.array([slow.gram("ptk", [t], [t], DECAY, 0.7)[0, 0] for t in others])
+    assert_allclose(norms, np.sqrt(squares))
+    assert_allclose(found, expected / np.sqrt(np.where(squares > 0, squares, 1))[:, None])
 
 
 def test_a_tree_whose_kernel_exceeds_all_numbers_scores_0():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.stats import chi2_contingency
 
+from corpusmill.fragments.by_kernel import mine_frequent
 from corpusmill.fragments.examples import Examples
+from corpusmill.fragments.forests import intern
 from corpusmill.fragments.selection import best_of, chi_squared, l1_weights, select
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.fragments.trie import Fragments
@@ -87,9 +91,24 @@ def test_copies_count_like_examples_written_out() -> None:
     )
 
 
-def test_l1_mining_gives_at_most_l_of_each_machine() -> None:
+@pytest.mark.parametrize("kernel", ["sst", "ptk"])
+@pytest.mark.parametrize("miner", ["chi2", "l1"])
+def test_mining_gives_at_most_l_of_each_machine(
+    miner: Literal["chi2", "l1"], kernel: Literal["sst", "ptk"]
+) -> None:
     rng = np.random.default_rng(4)
     examples = Examples((forest_of([random_tree(rng, 12, 4) for _ in range(20)]),))
-    settings = LearnerSettings(miner="l1", limit=5, linear_cost=1.0)
+    settings = LearnerSettings(miner=miner, limit=5, linear_cost=1.0, kernel=kernel)
     found = select(examples, rng.integers(0, 2, 20), np.ones(20), [0], settings)
     assert 0 < len(found[0][0].weights) <= 5
+
+
+def test_frequent_partial_trees_are_those_whose_values_sum_up_to_most() -> None:
+    """A node of many children does not win by its number of ways to choose some of them."""
+    wide = (0, ((1, ()),) * 30)
+    interned = intern(forest_of([wide, *[(2, ((3, ()),))] * 40]))
+    often = np.bincount(interned.nodes).astype(float)
+    found = mine_frequent(interned.subtrees, often, 4, LearnerSettings(kernel="ptk"))
+    assert {tuple(moves) for moves in np.split(found.moves, 3 * found.offsets[1:-1])} == {
+        (1, 0, 1), (1, 0, 2), (1, 0, 3), (1, 0, 2, 0, 0, 3),
+    }  # fmt: skip

@@ -96,7 +96,7 @@ class FragmentsParams(HasSeed):
 
 
 class FragmentClassifier(Estimator["FragmentClassifierModel"], FragmentsParams, Saved):
-    """Trees to classes by mined fragments of the SST kernel and linear machines.
+    """Trees to classes by mined fragments of a tree kernel and linear machines.
 
     The input columns are those of `corpusmill.corpora.schemas.TREES`, under any names.
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from corpusmill.fragments.examples import Examples, self_norms
-from corpusmill.fragments.forests import Productions, Subtrees, keep_subtrees
+from corpusmill.fragments.forests import Interned, Productions, Subtrees, keep_subtrees
 from corpusmill.fragments.kernels import Index
 from corpusmill.fragments.learning import Machines, weights_of_subtrees
-from corpusmill.fragments.scoring import SubtreeWeights, score
+from corpusmill.fragments.partial import LabelIndex
+from corpusmill.fragments.scoring import SubtreeWeights, score, score_partial
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.storage.arrays import pack, unpack
 from corpusmill.types import AnyArray, Floats
@@ -23,7 +25,7 @@ from corpusmill.types import AnyArray, Floats
 
 @dataclass(frozen=True)
 class KernelMachines:
-    """Trained SST machines, one a class, over the same support vectors.
+    """Trained machines, one a class, over the same support vectors.
 
     Parameters
     ----------
@@ -32,14 +34,17 @@ class KernelMachines:
     features : Floats, shape (features, machines)
         sum_i beta_i v_i times the weight of the feature vectors; no row without them.
     bias : Floats, shape (machines,)
-    decay : float
-        lambda.
+    kernel : {"sst", "ptk"}
+    decay, mu : float
+        lambda and, of the PTK, mu.
     """
 
     slots: tuple[SubtreeWeights, ...]
     features: Floats
     bias: Floats
+    kernel: Literal["sst", "ptk"]
     decay: float
+    mu: float
 
     @classmethod
     def of(
@@ -56,18 +61,43 @@ class KernelMachines:
         if examples.vectors is not None:
             summed = examples.vectors[machines.rows].T @ machines.beta
             features = settings.vector_weight * np.asarray(summed)
-        return cls(tuple(slots), features, machines.bias, settings.decay)
+        how = settings.kernel, settings.decay, settings.mu
+        return cls(tuple(slots), features, machines.bias, *how)
 
     @cached_property
-    def _indices(self) -> tuple[Index, ...]:
-        return tuple(slot.indexed() for slot in self.slots)
+    def _indices(self) -> tuple[Index | LabelIndex, ...]:
+        return tuple(
+            slot.labelled() if self.kernel == "ptk" else slot.indexed() for slot in self.slots
+        )
+
+    def norms(self, interned: Interned) -> Floats:
+        """Give what the scores of trees are divided by."""
+        return self_norms(interned, self.decay, self.kernel, self.mu)
+
+    def scores(
+        self, examples: Examples, interned: Sequence[Interned], norms: Sequence[Floats]
+    ) -> Floats:
+        """Score examples, whose trees are given with their norms by slot: (examples, machines)."""
+        found = np.zeros((len(norms[0]), len(self.bias))) + self.bias
+        for slot, index, trees, sizes in zip(
+            self.slots, self._indices, interned, norms, strict=True
+        ):
+            if isinstance(index, LabelIndex):
+                found += score_partial(slot, index, trees, sizes, self.decay, self.mu)
+            else:
+                found += score(slot, index, trees, sizes, self.decay)
+        if examples.vectors is not None:
+            found += examples.vectors @ self.features
+        return found
 
     def pack(self) -> bytes:
         """Write the machines as npz, without pickle."""
         arrays: dict[str, AnyArray] = {
             "features": self.features,
             "bias": self.bias,
+            "kernel": np.array(self.kernel),
             "decay": np.array(self.decay),
+            "mu": np.array(self.mu),
         }
         for number, slot in enumerate(self.slots):
             parts = {**slot.subtrees._asdict(), "weights": slot.weights}
@@ -90,11 +120,13 @@ class KernelMachines:
                     part["weights"],
                 )
             )
-        return cls(tuple(slots), arrays["features"], arrays["bias"], float(arrays["decay"]))
+        kernel: Literal["sst", "ptk"] = "ptk" if str(arrays["kernel"]) == "ptk" else "sst"
+        how = kernel, float(arrays["decay"]), float(arrays["mu"])
+        return cls(tuple(slots), arrays["features"], arrays["bias"], *how)
 
 
 def exact_scores(machines: Sequence[KernelMachines], examples: Examples) -> Floats:
-    """Score examples by machines of one decay, shape (examples, all machines).
+    """Score examples by machines of one kernel, shape (examples, all machines).
 
     Parameters
     ----------
@@ -103,15 +135,5 @@ def exact_scores(machines: Sequence[KernelMachines], examples: Examples) -> Floa
         Over the labels, productions and features of the training examples.
     """
     interned = examples.interned()
-    norms = [self_norms(trees, machines[0].decay) for trees in interned]
-    blocks = []
-    for each in machines:
-        found = np.zeros((len(norms[0]), len(each.bias))) + each.bias
-        for slot, index, trees, size in zip(
-            each.slots, each._indices, interned, norms, strict=True
-        ):
-            found += score(slot, index, trees, size, each.decay)
-        if examples.vectors is not None:
-            found += examples.vectors @ each.features
-        blocks.append(found)
-    return np.hstack(blocks)
+    norms = [machines[0].norms(trees) for trees in interned]
+    return np.hstack([each.scores(examples, interned, norms) for each in machines])

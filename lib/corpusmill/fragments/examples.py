@@ -23,6 +23,8 @@ from corpusmill.fragments.partial import LabelIndex
 from corpusmill.fragments.self_kernels import self_kernel
 from corpusmill.types import AnyArray, Floats, Forest, TokenIds
 
+KernelName = Literal["sst", "st", "sst_bow", "ptk"]
+
 
 class KernelSettings(NamedTuple):
     """What the kernel is made of.
@@ -40,7 +42,7 @@ class KernelSettings(NamedTuple):
         Of 0 leaves the part out.
     """
 
-    kernel: Literal["sst", "st", "sst_bow", "ptk"] = "sst"
+    kernel: KernelName = "sst"
     decay: float = 0.4
     mu: float = 0.4
     normalise: bool = True
@@ -96,9 +98,17 @@ def _take_trees(forest: Forest, rows: AnyArray) -> Forest:
     return Forest(offsets, forest.labels[nodes], forest.arities[nodes])
 
 
-def self_norms(interned: Interned, decay: float) -> Floats:
-    """Give sqrt(K(T, T)) of the SST kernel; 0 for an empty tree, and for one beyond all numbers."""
-    return _norms(self_kernel("sst", interned, decay))
+def self_norms(
+    interned: Interned, decay: float, kernel: KernelName = "sst", mu: float = 0.4
+) -> Floats:
+    """Give sqrt(K(T, T)); 0 for an empty tree, and for one beyond all numbers."""
+    return _norms(_squares(interned, KernelSettings(kernel, decay, mu)))
+
+
+def _squares(interned: Interned, settings: KernelSettings) -> Floats:
+    if settings.kernel == "ptk":
+        return partial.partial_self_kernel(interned, settings.decay, settings.mu)
+    return self_kernel(settings.kernel, interned, settings.decay)
 
 
 def _norms(squares: Floats) -> Floats:
@@ -124,11 +134,8 @@ class _Trees(NamedTuple):
 
     @classmethod
     def of(cls, interned: Interned, settings: KernelSettings) -> _Trees:
-        if settings.kernel == "ptk":
-            squares = partial.partial_self_kernel(interned, settings.decay, settings.mu)
-            values = None
-        else:
-            squares = self_kernel(settings.kernel, interned, settings.decay)
+        squares, values = _squares(interned, settings), None
+        if settings.kernel != "ptk":
             values = kernels.same_values(settings.kernel, interned.subtrees, settings.decay)
         if not settings.normalise:
             _refuse_infinite(squares)

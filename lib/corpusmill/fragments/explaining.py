@@ -26,7 +26,10 @@ def fragment_of(space: Space, column: int) -> Fragment:
         size = len(fragments.offsets) - 1
         if column < size:
             begin, end = 3 * fragments.offsets[column : column + 2]
-            return spell(fragments.moves[begin:end].reshape(-1, 3), space)
+            moves = fragments.moves[begin:end].reshape(-1, 3)
+            if space.settings.kernel == "ptk":
+                return spell_partial(moves, space)
+            return spell(moves, space)
         column -= size
     return Fragment([f"feature {column}"], [0], [True])
 
@@ -57,6 +60,22 @@ def spell(moves: AnyArray, space: Space) -> Fragment:
         [len(children[node]) for node in order],
         [bool(children[node]) or labels[node] not in inner for node in order],
     )
+
+
+def spell_partial(moves: AnyArray, space: Space) -> Fragment:
+    """Turn the moves of `corpusmill.fragments.partial_fragments` into nodes in preorder."""
+    labels: list[str] = []
+    arities: list[int] = []
+    path: list[int] = []
+    for _, depth_of_parent, label in moves.tolist():
+        if labels:
+            del path[depth_of_parent + 1 :]
+            arities[path[-1]] += 1
+        path.append(len(labels))
+        labels.append(space.vocabulary.labels[label])
+        arities.append(0)
+    # Any children may be missing anywhere, which is not drawn.
+    return Fragment(labels, arities, [True] * len(labels))
 
 
 def best_of_classes(model: FragmentsModel, most: int) -> pd.DataFrame:
@@ -195,7 +214,8 @@ def _strongest(
     found = []
     for place in order[parts[order] != 0]:
         fragment = fragment_of(space, int(terms.own[terms.values.indices[place]]))
-        where = occurrences(fragment, row["node_labels"], row["node_arities"])
+        find = partial_occurrences if space.settings.kernel == "ptk" else occurrences
+        where = find(fragment, row["node_labels"], row["node_arities"])
         weight, value = float(weights[place]), float(terms.values.data[place])
         found.append(Contribution(fragment, weight, value, where))
     return found
@@ -221,6 +241,42 @@ def occurrences(
         if fits:
             found.append(nodes)
     return found
+
+
+def partial_occurrences(
+    fragment: Fragment, labels: Sequence[str], arities: Sequence[int]
+) -> list[list[int]]:
+    """Find where a fragment of the PTK occurs: for each root the leftmost nodes, in preorder.
+
+    O(nodes of the fragment times nodes of the trees and their children).
+    """
+    own, children = _children(fragment.arities), _children(arities)
+    fits: list[set[int]] = [set() for _ in own]
+    for part in range(len(own) - 1, -1, -1):
+        for node in range(len(labels)):
+            if labels[node] == fragment.labels[part]:
+                taken = _leftmost(own[part], children[node], fits)
+                if len(taken) == len(own[part]):
+                    fits[part].add(node)
+    found = []
+    for root in sorted(fits[0]):
+        nodes, waiting = [], [(0, root)]
+        while waiting:
+            part, node = waiting.pop()
+            nodes.append(node)
+            taken = _leftmost(own[part], children[node], fits)
+            waiting += zip(reversed(own[part]), reversed(taken), strict=True)
+        found.append(nodes)
+    return found
+
+
+def _leftmost(parts: Sequence[int], nodes: Sequence[int], fits: Sequence[set[int]]) -> list[int]:
+    """Give to each part, in order, the first of the nodes that is left for it."""
+    taken: list[int] = []
+    for node in nodes:
+        if len(taken) < len(parts) and node in fits[parts[len(taken)]]:
+            taken.append(node)
+    return taken
 
 
 def _children(arities: Sequence[int]) -> list[list[int]]:

@@ -3,7 +3,7 @@
 | stage (the paper's name) | split | kernel | merge |
 | --- | --- | --- | --- |
 | vocabulary | partitions | distinct productions | union |
-| learn and mine (KSL, FMI) | S splits | SST machines, greedy mining | union, or a cascade before |
+| learn and mine (KSL, FMI) | S splits | machines, greedy mining | union, or a cascade before |
 | vectors (TFX) | partitions | the dictionary's fragments of a tree | none |
 | linear machines (ESL) | classes | liblinear, or Spark's LinearSVC over partitions | none |
 """

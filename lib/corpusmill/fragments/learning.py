@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpusmill.fragments import mining, selection
+from corpusmill.fragments import by_kernel, mining, selection
 from corpusmill.fragments.examples import ExampleKernel, Examples, KernelSettings, take
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.fragments.solver import solve
@@ -47,8 +47,10 @@ def count_machines(classes: int) -> int:
 
 
 def kernel_settings(settings: LearnerSettings) -> KernelSettings:
-    """Give the kernel whose fragments can be mined: the normalised SST kernel."""
-    return KernelSettings(decay=settings.decay, vector_weight=settings.vector_weight)
+    """Give the kernel whose fragments are mined: SST or PTK, normalised."""
+    return KernelSettings(
+        settings.kernel, settings.decay, settings.mu, vector_weight=settings.vector_weight
+    )
 
 
 def train_machines(
@@ -140,17 +142,13 @@ def mine_machines(machines: Machines, settings: LearnerSettings) -> list[list[Fr
     list of list of Fragments
         By machine and tree slot.
     """
-    found = []
-    for by_machine in zip(*weights_of_subtrees(machines), strict=True):
-        by_slot = []
-        for interned, weights in zip(machines.kernel.interned, by_machine, strict=True):
-            mined = mining.mine(
-                interned.subtrees, weights, settings.decay, settings.limit, settings.maxexp,
-                settings.relevance, settings.mining_mb << 20,
-            )  # fmt: skip
-            by_slot.append(mined.fragments)
-        found.append(by_slot)
-    return found
+    return [
+        [
+            by_kernel.mine_weighted(interned.subtrees, weights, settings)
+            for interned, weights in zip(machines.kernel.interned, by_machine, strict=True)
+        ]
+        for by_machine in zip(*weights_of_subtrees(machines), strict=True)
+    ]
 
 
 def mine_split(

@@ -72,7 +72,7 @@ def _fit(
 ) -> tuple[Floats, float, bool]:
     signs = np.where(positive, 1.0, -1.0)
     machine = LinearSVC(
-        C=settings.linear_cost, loss="hinge",
+        C=settings.linear_cost, loss="hinge", tol=settings.linear_tolerance,
         max_iter=settings.linear_max_iter, random_state=seed,
     )  # fmt: skip
     with warnings.catch_warnings(record=True) as caught:

@@ -15,13 +15,8 @@ from scipy.sparse import csr_array, hstack
 from corpusmill import storage
 from corpusmill.errors import ModelError
 from corpusmill.fragments.batches import read_forests, read_sparse, string_column
-from corpusmill.fragments.dictionary import (
-    Dictionary,
-    build_dictionary,
-    count_fragments,
-    fragment_values,
-)
-from corpusmill.fragments.examples import self_norms
+from corpusmill.fragments.by_kernel import norms_of, occurrence_values, sum_occurrences
+from corpusmill.fragments.dictionary import Dictionary, build_dictionary
 from corpusmill.fragments.forests import Productions, intern
 from corpusmill.fragments.linear import probabilities
 from corpusmill.fragments.settings import LearnerSettings
@@ -73,10 +68,7 @@ class Space:
 
     @cached_property
     def _values(self) -> tuple[Floats, ...]:
-        return tuple(
-            fragment_values(fragments, self.settings.decay, self.settings.relevance)
-            for fragments in self.fragments
-        )
+        return tuple(occurrence_values(fragments, self.settings) for fragments in self.fragments)
 
     @cached_property
     def _dictionaries(self) -> tuple[Dictionary, ...]:
@@ -103,8 +95,9 @@ class Space:
         Returns
         -------
         csr_array, shape (rows, size)
-            For slot after slot t_ij lambda^l(j), divided by ||T_i|| if vectors are normalised by
-            the kernel; then the feature vector times the root of ``vector_weight``.
+            For slot after slot t_ij lambda^l(j), or what the fragment is worth in the PTK, divided
+            by ||T_i|| if vectors are normalised by the kernel; then the feature vector times the
+            root of ``vector_weight``.
 
         Raises
         ------
@@ -117,10 +110,10 @@ class Space:
             forests, self._values, self._dictionaries, strict=True
         ):
             interned = intern(forest, productions=self.vocabulary.productions)
-            counts = count_fragments(dictionary, interned, len(values))
+            counts = sum_occurrences(dictionary, interned, len(values), self.settings)
             counts.data *= values[counts.indices]
             if self.settings.normalise == "kernel":
-                scale_rows(counts, self_norms(interned, self.settings.decay))
+                scale_rows(counts, norms_of(interned, self.settings))
             blocks.append(counts)
         if self.vector_size:
             given = read_sparse(batch, self.vector_size, "vector_ids", "vector_values")

@@ -7,7 +7,8 @@ A machine of the normalised SST kernel scores a tree with
     w(u) = sum_i beta_i c_i(u) / ||T_i||,
 
 where u runs over the distinct subtrees of the support vectors that have the production at n. So
-one pass over the tree does, whatever the number of support vectors.
+one pass over the tree does, whatever the number of support vectors. For the partial tree kernel
+they are those that have the label of n.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from corpusmill.fragments.kernels import (
     open_node,
     pass_up,
 )
+from corpusmill.fragments.partial import LabelIndex, add_partial_rows, build_label_index
 from corpusmill.types import Floats
 
+SUMS = 1 << 22
+"""Sums over trees by subtree that `score_partial` keeps at most, where a tree has not more."""
 _kernel = njit(cache=True, nogil=True, error_model="numpy")
 
 
@@ -54,6 +58,14 @@ class SubtreeWeights(NamedTuple):
             self.subtrees, self.productions, np.zeros(1, np.int64), np.zeros(0, np.int32)
         )
         return build_index(nothing)
+
+    def labelled(self) -> LabelIndex:
+        """Index the subtrees by label, as if each were a tree without what is below its root."""
+        count = len(self.subtrees.labels)
+        nodes = np.arange(count, dtype=np.int32)
+        return build_label_index(
+            Interned(self.subtrees, self.productions, np.arange(count + 1), nodes)
+        )
 
 
 def score(
@@ -91,8 +103,47 @@ def score(
         index, by_place, subtrees.productions, subtrees.child_offsets, interned.offsets,
         interned.nodes, decay, found,
     )  # fmt: skip
+    return _normalised(found, norms)
+
+
+def score_partial(
+    model: SubtreeWeights,
+    index: LabelIndex,
+    interned: Interned,
+    norms: Floats,
+    decay: float,
+    mu: float,
+) -> Floats:
+    """Score trees by machines of the normalised partial tree kernel, without the bias.
+
+    Parameters and result as `score`, but for these.
+
+    Parameters
+    ----------
+    index : LabelIndex
+        ``model.labelled()``.
+    decay, mu : float
+        lambda and mu.
+
+    Notes
+    -----
+    The kernel's cost as `corpusmill.fragments.partial.add_partial_rows`, and for each tree
+    O(subtrees of the model times machines); memory `SUMS` numbers, or one for each subtree.
+    """
+    trees = len(interned.offsets) - 1
+    found = np.zeros((trees, model.weights.shape[1]))
+    step = max(1, SUMS // max(1, index.trees))
+    for first in range(0, trees, step):
+        offsets = interned.offsets[first : first + step + 1]
+        sums = np.zeros((len(offsets) - 1, index.trees))
+        add_partial_rows(index, interned.subtrees, offsets, interned.nodes, decay, mu, sums)
+        found[first : first + step] = sums @ model.weights
+    return _normalised(found, norms)
+
+
+def _normalised(sums: Floats, norms: Floats) -> Floats:
     norms = norms[:, None]
-    return np.divide(found, norms, out=np.zeros(found.shape), where=norms > 0)
+    return np.divide(sums, norms, out=np.zeros(sums.shape), where=norms > 0)
 
 
 @_kernel

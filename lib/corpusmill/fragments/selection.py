@@ -12,9 +12,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 
-from corpusmill.fragments.dictionary import build_dictionary, count_fragments
+from corpusmill.fragments.by_kernel import mine_frequent, sum_occurrences
+from corpusmill.fragments.dictionary import build_dictionary
 from corpusmill.fragments.examples import Examples
-from corpusmill.fragments.mining import mine
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.fragments.trie import Fragments
 from corpusmill.types import AnyArray, Flags, Floats
@@ -36,11 +36,12 @@ def select(
         often = np.repeat(copies, np.diff(interned.offsets))
         size = len(interned.subtrees.labels)
         occurrences = np.bincount(interned.nodes, often, size).astype(np.float64)
-        candidates = mine(
-            interned.subtrees, occurrences, 1.0, CANDIDATES * settings.limit, settings.maxexp,
-            max_bytes=settings.mining_mb << 20,
-        ).fragments  # fmt: skip
-        counts = count_fragments(build_dictionary(candidates), interned, len(candidates.weights))
+        candidates = mine_frequent(
+            interned.subtrees, occurrences, CANDIDATES * settings.limit, settings
+        )
+        counts = sum_occurrences(
+            build_dictionary(candidates), interned, len(candidates.weights), settings
+        )
         for machine, wanted in enumerate(machines):
             positive = codes == wanted
             if settings.miner == "chi2":

@@ -12,7 +12,18 @@ from corpusmill.settings import Settings
 class LearnerSettings(Settings):
     """How fragments are mined from kernel machines, and how the linear model is trained."""
 
-    decay: float = Field(0.4, gt=0.0, le=1.0, description="lambda of the SST kernel")
+    kernel: Literal["sst", "ptk"] = Field(
+        "sst",
+        description="subset trees, whose nodes have all their children or none, or partial trees, "
+        "whose nodes have any of them",
+    )
+    decay: float = Field(
+        0.4,
+        gt=0.0,
+        le=1.0,
+        description="lambda; ptk: for a leaf of a fragment, and for a child that it skips",
+    )
+    mu: float = Field(0.4, gt=0.0, le=1.0, description="ptk: a fragment of m nodes counts mu^(m/2)")
     cost: float = Field(10.0, gt=0.0, description="C of the kernel machines")
     class_weight: Literal["none", "balanced"] = Field(
         "none", description="balanced: C times examples / (2 examples of the sign), here and below"
@@ -42,10 +53,13 @@ class LearnerSettings(Settings):
     mining_mb: int = Field(
         1024, ge=1, description="index of fragments that a task keeps while it mines, in MiB"
     )
-    maxexp: int = Field(4, ge=1, description="nodes of a level that a fragment expands at most")
+    maxexp: int = Field(
+        4, ge=1, description="sst: nodes of a level that a fragment expands at most"
+    )
     relevance: Literal["depth", "productions"] = Field(
         "depth",
-        description="value of a fragment: lambda^depth (the paper) or lambda^(productions/2)",
+        description="sst: value of a fragment, lambda^depth (the paper) or "
+        "lambda^(productions/2); ptk: the kernel's own, whatever is said here",
     )
     normalise: Literal["kernel", "fragments"] = Field(
         "fragments",
@@ -56,7 +70,10 @@ class LearnerSettings(Settings):
         ge=0.0,
         description="what the feature vectors count beside the trees; 0 leaves them out",
     )
-    linear_cost: float = Field(10.0, gt=0.0, description="C of the linear model")
+    linear_cost: float = Field(4.0, gt=0.0, description="C of the linear model")
+    linear_tolerance: float = Field(
+        0.1, gt=0.0, description="of liblinear's optimality; its own default"
+    )
     linear_solver: Literal["liblinear", "mllib"] = Field(
         "liblinear", description="in one task, or Spark's LinearSVC over all of them"
     )
@@ -71,6 +88,8 @@ class LearnerSettings(Settings):
             raise ValueError("feedback_rounds needs merge = cascade")
         if self.merge == "cascade" and self.miner != "kernel":
             raise ValueError("merge = cascade needs miner = kernel: it merges support vectors")
+        if self.kernel == "ptk" and self.relevance != "depth":
+            raise ValueError("relevance = productions needs kernel = sst: ptk counts nodes")
         if self.calibration_folds > 1 and self.linear_solver != "liblinear":
             raise ValueError("calibration_folds needs linear_solver = liblinear")
         return self

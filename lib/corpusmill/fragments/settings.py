@@ -51,7 +51,7 @@ class LearnerSettings(Settings):
     )
     limit: int = Field(50_000, ge=1, description="L, fragments a class and split")
     mining_mb: int = Field(
-        1024, ge=1, description="index of fragments that a task keeps while it mines, in MiB"
+        1024, ge=1, description="what a task keeps of fragments while it mines, in MiB"
     )
     maxexp: int = Field(
         4, ge=1, description="sst: nodes of a level that a fragment expands at most"
@@ -59,7 +59,7 @@ class LearnerSettings(Settings):
     relevance: Literal["depth", "productions"] = Field(
         "depth",
         description="sst: value of a fragment, lambda^depth (the paper) or "
-        "lambda^(productions/2); ptk: the kernel's own, whatever is said here",
+        "lambda^(productions/2); ptk: always the kernel's own",
     )
     normalise: Literal["kernel", "fragments"] = Field(
         "fragments",

@@ -4,6 +4,9 @@ A fragment is grown level by level: its root's production first, then the produc
 the nodes one level below, and so on. A move says whether it begins a new level, the position of
 the node that is expanded among those of the level, and the production that expands it. Prefixes
 are smaller fragments. Keys are compared in full.
+
+Fragments of the partial tree kernel have three numbers a move of another meaning, for which see
+`corpusmill.fragments.partial_fragments`; the trie is the same.
 """
 
 from __future__ import annotations

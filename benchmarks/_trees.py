@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +17,8 @@ from corpusmill.corpora.schemas import TREES
 from corpusmill.corpora.trees import TreesSettings, read_trees
 from corpusmill.fragments.batches import productions_of, read_forests
 from corpusmill.fragments.examples import Examples
+from corpusmill.fragments.fitting import fit_trees
+from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.fragments.srl import boundary_examples
 from corpusmill.fragments.tasks.examples import first_pairs
 from corpusmill.fragments.vocabulary import Vocabulary
@@ -22,6 +26,9 @@ from corpusmill.settings import QuarantineSettings
 from corpusmill.types import AnyArray
 
 TRAIN_DOCUMENTS = [f"train.{section:02}" for section in range(2, 7)]
+BOUNDARY_CLASSES = ["+1", "-1"]
+BOUNDARY = LearnerSettings(cost=3.0, linear_cost=4.0, maxexp=1)
+"""As in conf/fragments/srl_boundary.yaml, but for the splits."""
 
 
 class Trees(NamedTuple):
@@ -70,13 +77,53 @@ def questions(spark: SparkSession, data: Path, part: str = "train") -> DataFrame
     return read_trees(spark, source, QuarantineSettings()).records
 
 
-def boundaries(spark: SparkSession, data: Path, pairs: int) -> DataFrame:
-    """Read the first so many pairs of sections 02 to 06 of CoNLL-2005."""
+def boundaries(
+    spark: SparkSession, data: Path, pairs: int, documents: list[str] | None = None
+) -> DataFrame:
+    """Read the first so many pairs of documents of CoNLL-2005, by default sections 02 to 06."""
     source = ConllSettings(
-        kind="conll2005", path=str(data / "conll2005" / "train"), documents=TRAIN_DOCUMENTS
+        kind="conll2005",
+        path=str(data / "conll2005" / "train"),
+        documents=documents or TRAIN_DOCUMENTS,
     )
     sentences = read_propositions(spark, source, QuarantineSettings()).records
     return first_pairs(sentences, pairs)
+
+
+class Fit(NamedTuple):
+    """What a linearised training of boundaries took and gave.
+
+    Attributes
+    ----------
+    stages : dict of str to float
+        Seconds of wall time.
+    fragments : int
+    f1 : float
+        In percent.
+    """
+
+    stages: dict[str, float]
+    fragments: int
+    f1: float
+
+    @property
+    def seconds(self) -> float:
+        """Give the seconds of all stages."""
+        return sum(self.stages.values())
+
+
+def fit_boundaries(rows: DataFrame, test: Trees, settings: LearnerSettings) -> Fit:
+    """Train on rows, which the caller has cached, and score the test's pairs."""
+    marks: list[tuple[str, float]] = []
+    model = fit_trees(
+        rows, settings, classes=BOUNDARY_CLASSES,
+        on_stage=lambda name: marks.append((name, time.perf_counter())),
+    )  # fmt: skip
+    marks.append(("end", time.perf_counter()))
+    spent = {name: after - before for (name, before), (_, after) in itertools.pairwise(marks)}
+    scores = model.scores(model.space.vectors(test.batch))
+    gold = test.codes == test.classes.index(BOUNDARY_CLASSES[0])
+    return Fit(spent, sum(model.space.sizes), 100 * f1_of(scores[:, 0] > 0, gold))
 
 
 def on_arrays(name: str, rows: DataFrame, seed: int = 13) -> Trees:

@@ -12,9 +12,7 @@ of Spark and reading left out. F1 is of boundary classification on section 24.
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
-import time
 from functools import partial
 from pathlib import Path
 
@@ -23,17 +21,23 @@ import pandas as pd
 from pyspark.sql import SparkSession
 
 from benchmarks._measure import cpu_seconds
-from benchmarks._trees import boundaries, boundaries_of_test, f1_of, on_arrays
+from benchmarks._trees import (
+    BOUNDARY,
+    BOUNDARY_CLASSES,
+    Fit,
+    boundaries,
+    boundaries_of_test,
+    f1_of,
+    fit_boundaries,
+    on_arrays,
+)
 from corpusmill import session
 from corpusmill.fragments.exact import KernelMachines, exact_scores
 from corpusmill.fragments.examples import take
-from corpusmill.fragments.fitting import fit_trees
 from corpusmill.fragments.learning import Machines, train_machines
 from corpusmill.fragments.plots import growth_fits
 from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.settings import SparkSettings
-
-CLASSES = ["+1", "-1"]
 
 
 def exact_times(
@@ -42,7 +46,7 @@ def exact_times(
     """Train the exact kernel on the first so many pairs of an order of chance."""
     trees = on_arrays("boundaries", boundaries(spark, data, 2 * sizes[-1]))
     test = on_arrays("test", boundaries_of_test(spark, data))
-    machine = trees.classes.index(CLASSES[0])
+    machine = trees.classes.index(BOUNDARY_CLASSES[0])
     rows = []
     for size in [sizes[0], *sizes]:  # the first once more, to warm up
         part, codes = take(trees.examples, np.arange(size)), trees.codes[:size]
@@ -55,40 +59,31 @@ def exact_times(
         exact = KernelMachines.of(kept[0], part, settings)
         others = trees.recoded(test)
         found = f1_of(
-            exact_scores([exact], others)[:, 0] > 0, test.codes == test.classes.index(CLASSES[0])
+            exact_scores([exact], others)[:, 0] > 0,
+            test.codes == test.classes.index(BOUNDARY_CLASSES[0]),
         )
         rows.append(("exact", size, seconds, found, int(np.count_nonzero(kept[0].beta))))
     frame = pd.DataFrame(rows[1:], columns=["method", "examples", "seconds", "f1", "vectors"])
+    frame["f1"] *= 100
     print(frame.to_string(index=False), flush=True)
     return frame
 
 
-def linearised(
-    master: str, data: Path, pairs: int, settings: LearnerSettings
-) -> tuple[float, float]:
-    """Train on all pairs in Spark; give the seconds, and F1 on section 24."""
+def linearised(master: str, data: Path, pairs: int, settings: LearnerSettings) -> Fit:
+    """Train on all pairs in Spark, and score section 24."""
     spark = session.start("benchmark", SparkSettings(master=master, shuffle_partitions=8))
     rows = boundaries(spark, data, pairs).repartition(8, "example_id").cache()
     count = rows.count()
-    marks = [("start", time.perf_counter())]
-    model = fit_trees(
-        rows, settings, classes=CLASSES,
-        on_stage=lambda name: marks.append((name, time.perf_counter())),
-    )  # fmt: skip
-    marks.append(("end", time.perf_counter()))
-    spent = {name: after - before for (name, before), (_, after) in itertools.pairwise(marks[1:])}
     test = on_arrays("test", boundaries_of_test(spark, data))
-    scores = model.scores(model.space.vectors(test.batch))
-    found = f1_of(scores[:, 0] > 0, test.codes == test.classes.index(CLASSES[0]))
+    fit = fit_boundaries(rows, test, settings)
     spark.stop()
-    stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in spent.items())
-    total = marks[-1][1] - marks[1][1]
+    stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in fit.stages.items())
     print(
-        f"{master}: {count:,} pairs, {settings.splits} splits: {total:.0f} s ({stages}); "
-        f"{sum(model.space.sizes):,} fragments, F1 {100 * found:.2f}",
+        f"{master}: {count:,} pairs, {settings.splits} splits: {fit.seconds:.0f} s ({stages}); "
+        f"{fit.fragments:,} fragments, F1 {fit.f1:.2f}",
         flush=True,
     )
-    return total, found
+    return fit
 
 
 def main() -> None:
@@ -103,9 +98,8 @@ def main() -> None:
     if arguments.data is None:
         raise SystemExit("CORPUSMILL_DATA or --data must name the corpora")
     data = arguments.data.resolve()
-    settings = LearnerSettings(
-        cost=1.0, maxexp=1, splits=max(1, arguments.pairs // arguments.split_size)
-    )
+    splits = max(1, arguments.pairs // arguments.split_size)
+    settings = BOUNDARY.model_copy(update={"splits": splits})
     spark = session.start("benchmark", SparkSettings(master="local[2]"))
     times = exact_times(spark, data, arguments.sizes, settings)
     spark.stop()
@@ -117,7 +111,9 @@ def main() -> None:
         f"exact: seconds = {fit['factor']:.3g} n^{fit['exponent']:.2f}; "
         f"{arguments.pairs:,} pairs would take {whole:,.0f} s"
     )
-    spent = [linearised(master, data, arguments.pairs, settings)[0] for master in arguments.masters]
+    spent = [
+        linearised(master, data, arguments.pairs, settings).seconds for master in arguments.masters
+    ]
     for master, seconds in zip(arguments.masters, spent, strict=True):
         print(f"{master}: {whole / seconds:.1f} times as fast as the exact kernel would be")
     per_pair = spent[0] / arguments.pairs

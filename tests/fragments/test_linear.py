@@ -10,7 +10,7 @@ from scipy.special import expit
 from corpusmill.fragments.linear import probabilities, train_linear
 from corpusmill.fragments.settings import LearnerSettings
 
-SETTINGS = LearnerSettings(linear_cost=1.0)
+SETTINGS = LearnerSettings(linear_cost=1.0, linear_tolerance=1e-5)
 
 
 def problem(seed: int = 0, rows: int = 200) -> tuple[csr_array, np.ndarray]:

@@ -40,7 +40,7 @@ SWEEPS = {
     "maxexp": ("maxexp", (1, 2, 4)),
 }
 """By the name on the plot, the setting and its values."""
-ALTERNATIVES = (
+ALTERNATIVES: tuple[tuple[str, dict[str, object]], ...] = (
     ("union", {}),
     ("cascade", {"merge": "cascade"}),
     ("cascade, one feedback round", {"merge": "cascade", "feedback_rounds": 1}),

@@ -51,7 +51,9 @@ class LearnerSettings(Settings):
     )
     limit: int = Field(50_000, ge=1, description="L, fragments a class and split")
     mining_mb: int = Field(
-        1024, ge=1, description="what a task keeps of fragments while it mines, in MiB"
+        1024,
+        ge=1,
+        description="index that a task keeps while it mines, in MiB; ptk: with occurrences",
     )
     maxexp: int = Field(
         4, ge=1, description="sst: nodes of a level that a fragment expands at most"

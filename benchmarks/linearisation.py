@@ -6,7 +6,8 @@
 First the exact kernel on growing numbers of pairs, in processor time of one core, and the power of
 the number that its time grows with; it says what the whole would take. Then the linearised
 training (KSL, FMI, TFX, ESL) of all pairs in Spark, in wall time, on one core and on two, start
-of Spark and reading left out. F1 is of boundary classification on section 24.
+of Spark and reading left out. F1 is of boundary classification on section 24. Of the peaks of
+resident memory ``driver`` holds the exact kernel's rows too, ``others`` are all Python workers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import SparkSession
 
-from benchmarks._measure import cpu_seconds
+from benchmarks._measure import PeakMemory, cpu_seconds
 from benchmarks._trees import (
     BOUNDARY,
     BOUNDARY_CLASSES,
@@ -75,12 +76,14 @@ def linearised(master: str, data: Path, pairs: int, settings: LearnerSettings) -
     rows = boundaries(spark, data, pairs).repartition(8, "example_id").cache()
     count = rows.count()
     test = on_arrays("test", boundaries_of_test(spark, data))
-    fit = fit_boundaries(rows, test, settings)
+    with PeakMemory(os.getpid()) as memory:
+        fit = fit_boundaries(rows, test, settings)
     spark.stop()
     stages = ", ".join(f"{name} {seconds:.0f}" for name, seconds in fit.stages.items())
     print(
         f"{master}: {count:,} pairs, {settings.splits} splits: {fit.seconds:.0f} s ({stages}); "
-        f"{fit.fragments:,} fragments, F1 {fit.f1:.2f}",
+        f"{fit.fragments:,} fragments, F1 {fit.f1:.2f}; peak MiB: "
+        + ", ".join(f"{kind} {size >> 20:,}" for kind, size in memory.peaks.items()),
         flush=True,
     )
     return fit

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 from pyspark.ml.param import Param, Params
 from pyspark.ml.util import (
     DefaultParamsReader,
@@ -43,13 +43,18 @@ def with_settings(kind: type[Settings]) -> Callable[[AnyParams], AnyParams]:
     """Give a Params class a Param for each field of a settings class.
 
     Every field needs a default and a description; a value is checked by the field, and a bad
-    one is a UsageError (CONF04) that names the Param.
+    one is a UsageError (CONF04) that names the Param. What fields must be together is looked at
+    by `settings_of`, because Params are set one after the other.
     """
 
     def converter(field: str) -> Callable[[Any], Any]:
+        info = kind.model_fields[field]
+        definition: dict[str, Any] = {field: (info.annotation, info)}
+        alone = create_model(field, __base__=Settings, **definition)
+
         def convert(value: Any) -> Any:
             try:
-                return getattr(kind.model_validate({field: value}), field)
+                return getattr(alone.model_validate({field: value}), field)
             except ValidationError as error:
                 problem = error.errors()[0]["msg"]
                 name = param_name(field)
@@ -73,9 +78,19 @@ def settings_defaults(kind: type[Settings]) -> dict[str, Any]:
 
 
 def settings_of(params: Params, kind: type[AnySettings]) -> AnySettings:
-    """Gather a settings object from the Params of `with_settings`."""
+    """Gather a settings object from the Params of `with_settings`.
+
+    Raises
+    ------
+    UsageError
+        CONF11: they do not go together.
+    """
     values = {field: params.getOrDefault(param_name(field)) for field in kind.model_fields}
-    return kind.model_validate(values)
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError("CONF11", problem=problem) from None
 
 
 def checked_columns(

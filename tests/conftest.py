@@ -21,10 +21,14 @@ def spark() -> Iterator[SparkSession]:
     """The one session of the test run; its workers import the package from the source tree."""
     paths = [str(ROOT / "lib"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    # Many short jobs: the JVM's second compiler and its parallel collectors take more than they
+    # give, half of the whole time on two cores.
+    log = (Path(session.__file__).parent / "log4j2.properties").as_uri()
+    java = f"-Dlog4j2.configurationFile={log} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = SparkSettings(
         master="local[2]",
         shuffle_partitions=4,
-        conf={"spark.sql.files.minPartitionNum": "2"},
+        conf={"spark.sql.files.minPartitionNum": "2", "spark.driver.extraJavaOptions": java},
     )
     started = session.start("corpusmill-tests", settings)
     yield started

@@ -207,6 +207,23 @@ def test_empty_partitions_and_no_partition_give_zeros(spark):
     assert splits.count_partitions(numbers(spark, 5, rows=2)) == 5
 
 
+def test_counting_partitions_leaves_the_workers_alive(spark):
+    """A worker that died would be started again, with all its imports, for the next job."""
+
+    def process(_):
+        return pa.RecordBatch.from_pydict({"pid": pa.array([os.getpid()])})
+
+    def processes():
+        one = numbers(spark, 1)
+        kind = T.StructType([T.StructField("pid", T.LongType())])
+        return {splits.map_partitions(one, process, kind).collect()[0].pid for _ in range(6)}
+
+    before = processes()
+    for _ in range(6):
+        splits.count_partitions(numbers(spark, 1))
+    assert processes() <= before
+
+
 def test_the_tree_gives_the_bits_of_the_direct_sum(spark, monkeypatch):
     direct = splits.sum_arrays(numbers(spark, 5), moments, partitions=5)
     monkeypatch.setattr(splits, "DIRECT_BYTES", 0)

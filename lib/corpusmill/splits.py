@@ -249,13 +249,21 @@ def sum_arrays(
 
 
 def count_partitions(df: DataFrame) -> int:
-    """Return the number of partitions, empty ones too, by a job that reads no rows."""
+    """Return the number of partitions, empty ones too, by a job that brings no row to a worker.
+
+    It goes through all rows, so cache them before.
+    """
     one = _arrow_schema(df.sparkSession, T.StructType([T.StructField("one", T.IntegerType())]))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # A worker that leaves its rows unread is thrown away, and the next one imports all again.
+        for _ in batches:
+            pass
         yield pa.RecordBatch.from_arrays([pa.array([1], pa.int32())], schema=one)
 
-    return df.mapInArrow(run, "one int").count()
+    # Always false, which the optimizer cannot know: it would leave no partition.
+    no_rows = df.where(F.spark_partition_id() < 0)
+    return no_rows.mapInArrow(run, "one int").count()
 
 
 def barrier_map(

@@ -35,6 +35,25 @@ def fitted(spark, spec: Spec):
     return spec.estimator().fit(rows_of(spark, spec))
 
 
+@cache
+def answers_of(spark, spec: Spec):
+    """What the fitted model says of all rows."""
+    return plain(fitted(spark, spec).transform(rows_of(spark, spec)))
+
+
+@pytest.fixture(scope="module")
+def saved(spark, tmp_path_factory):
+    """Give the folder of the fitted model, saved once; to be read or copied."""
+    folder = tmp_path_factory.mktemp("saved")
+
+    def of(spec: Spec) -> Path:
+        if not (folder / spec.name).exists():
+            fitted(spark, spec).save(str(folder / spec.name))
+        return folder / spec.name
+
+    return of
+
+
 def files_of(model, folder: Path) -> dict[str, bytes]:
     """The array model's files; Spark's metadata beside them holds the time."""
     model.model.save(str(folder))
@@ -103,7 +122,7 @@ def test_copies_are_independent(spark, spec):
     assert again is not model
     assert again.model is model.model
     rows = rows_of(spark, spec)
-    assert plain(again.transform(rows)) == plain(model.transform(rows))
+    assert plain(again.transform(rows)) == answers_of(spark, spec)
 
 
 def test_the_model_keeps_params_uid_and_parent(spark, spec):
@@ -129,18 +148,17 @@ def test_a_saved_estimator_comes_back(spark, spec, tmp_path):
             assert again.getOrDefault(param.name) == estimator.getOrDefault(param.name)
 
 
-def test_a_saved_model_comes_back(spark, spec, tmp_path):
+def test_a_saved_model_comes_back(spark, spec, tmp_path, saved):
     model, rows = fitted(spark, spec), rows_of(spark, spec)
-    model.save(str(tmp_path / "m"))
-    again = spec.model.load(str(tmp_path / "m"))
+    again = spec.model.load(str(saved(spec)))
     assert again.uid == model.uid
     assert files_of(again, tmp_path / "a") == files_of(model, tmp_path / "b")
-    assert plain(again.transform(rows)) == plain(model.transform(rows))
+    assert plain(again.transform(rows)) == answers_of(spark, spec)
 
 
-def test_overwriting_has_to_be_asked_for(spark, spec, tmp_path):
+def test_overwriting_has_to_be_asked_for(spark, spec, tmp_path, saved):
     model, path = fitted(spark, spec), str(tmp_path / "m")
-    model.save(path)
+    shutil.copytree(saved(spec), path)
     before = {file: file.read_bytes() for file in (tmp_path / "m" / "model").iterdir()}
     with pytest.raises(CorpusmillError, match=r"STORE01: .*overwrite"):
         model.save(path)
@@ -149,14 +167,13 @@ def test_overwriting_has_to_be_asked_for(spark, spec, tmp_path):
     assert spec.model.load(path).uid == model.uid
 
 
-def test_damaged_models_are_refused(spark, spec, tmp_path):
-    fitted(spark, spec).save(str(tmp_path / "whole"))
-    names = [file.name for file in (tmp_path / "whole" / "model").iterdir()]
+def test_damaged_models_are_refused(spec, tmp_path, saved):
+    names = [file.name for file in (saved(spec) / "model").iterdir()]
     assert len(names) > 1
     for name in names:
         for damage in ("cut", "changed", "missing"):
             folder = tmp_path / f"{name}-{damage}"
-            shutil.copytree(tmp_path / "whole", folder)
+            shutil.copytree(saved(spec), folder)
             file = folder / "model" / name
             content = bytearray(file.read_bytes())
             content[len(content) // 2] ^= 1
@@ -186,20 +203,19 @@ def damaged_metadata(folder: Path, change) -> None:
         (lambda text: json.dumps({"class": json.loads(text)["class"]}), "does not fit"),
     ],
 )
-def test_odd_metadata_is_refused(spark, spec, tmp_path, change, reason):
-    fitted(spark, spec).save(str(tmp_path / "m"))
+def test_odd_metadata_is_refused(spec, tmp_path, saved, change, reason):
+    shutil.copytree(saved(spec), tmp_path / "m")
     damaged_metadata(tmp_path / "m", change)
     with pytest.raises(ModelError, match=f"MODEL01: .*{reason}"):
         spec.model.load(str(tmp_path / "m"))
 
 
-def test_estimator_and_model_are_not_confused(spark, spec, tmp_path):
+def test_estimator_and_model_are_not_confused(spec, tmp_path, saved):
     spec.estimator().save(str(tmp_path / "e"))
-    fitted(spark, spec).save(str(tmp_path / "m"))
     with pytest.raises(ModelError, match=r"MODEL01: .*its metadata names"):
         spec.model.load(str(tmp_path / "e"))
     with pytest.raises(ModelError, match=r"MODEL01: .*its metadata names"):
-        type(spec.estimator()).load(str(tmp_path / "m"))
+        type(spec.estimator()).load(str(saved(spec)))
     with pytest.raises(ModelError, match="MODEL01: "):
         spec.model.load(str(tmp_path / "nothing"))
 
@@ -270,7 +286,7 @@ def test_a_broken_row_is_marked_and_the_others_predicted(spark, spec):
     (row,) = broken.collect()
     assert all(row[name] is None for name in outputs)
     assert len(row[error]) > 10
-    assert plain(found.where(F.col(error).isNull())) == plain(model.transform(rows))
+    assert plain(found.where(F.col(error).isNull())) == answers_of(spark, spec)
 
 
 def test_a_broken_row_ends_a_fit_with_its_reason(spark, spec):
@@ -309,7 +325,8 @@ def test_partitions_do_not_matter(spark, spec, tmp_path, rows, partitions):
     assert set(many) == set(one)
     for key, value in one.items():
         np.testing.assert_allclose(many[key], value, rtol=1e-9, atol=1e-12, err_msg=key)
-    assert plain(model.transform(spread)) == plain(model.transform(given))
+    expected = plain(model.transform(given)) if few else answers_of(spark, spec)
+    assert plain(model.transform(spread)) == expected
 
 
 def test_the_same_seed_gives_the_same_bytes(spark, spec, tmp_path):
@@ -349,7 +366,7 @@ def test_works_in_a_pipeline_that_is_saved(spark, spec, tmp_path):
     model = Pipeline.load(str(tmp_path / "p")).fit(rows)
     model.save(str(tmp_path / "m"))
     again = PipelineModel.load(str(tmp_path / "m"))
-    expected = plain(fitted(spark, spec).transform(rows))
+    expected = answers_of(spark, spec)
     assert plain(again.transform(rows)) == plain(model.transform(rows)) == expected
 
 

@@ -22,7 +22,7 @@ def spark() -> Iterator[SparkSession]:
     paths = [str(ROOT / "lib"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     # Many short jobs: the JVM's second compiler and its parallel collectors take more than they
-    # give, half of the whole time on two cores.
+    # give.
     log = (Path(session.__file__).parent / "log4j2.properties").as_uri()
     java = f"-Dlog4j2.configurationFile={log} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = SparkSettings(

@@ -28,7 +28,7 @@ from corpusmill.alignment.kernels import Posterior, infer
 from corpusmill.alignment.learning import Iteration, OnIteration, Parameters
 from corpusmill.alignment.readout import ReadOut
 from corpusmill.alignment.settings import LearnerSettings
-from corpusmill.errors import ModelError, UsageError
+from corpusmill.errors import UsageError
 from corpusmill.frames import record_batch
 from corpusmill.types import AnyArray, Flags, Floats, Patterns, Probabilities
 
@@ -194,12 +194,7 @@ class AlignmentModel:
         ModelError
             Missing, altered, truncated, or of another kind.
         """
-        arrays, info = storage.load_model(folder, cls.KIND, VERSION)
-        try:
-            return cls._restored(arrays, info)
-        except (KeyError, TypeError, ValueError) as error:
-            problem = "its files are not what this model holds"
-            raise ModelError("MODEL01", path=folder, kind=cls.KIND, problem=problem) from error
+        return storage.restore_model(folder, cls.KIND, VERSION, cls._restored)
 
     @classmethod
     def _restored(cls, arrays: dict[str, AnyArray], info: dict[str, Any]) -> AlignmentModel:

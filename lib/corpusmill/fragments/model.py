@@ -13,7 +13,6 @@ import pyarrow as pa
 from scipy.sparse import csr_array, hstack
 
 from corpusmill import storage
-from corpusmill.errors import ModelError
 from corpusmill.fragments.batches import read_forests, read_sparse, string_column
 from corpusmill.fragments.by_kernel import norms_of, occurrence_values, sum_occurrences
 from corpusmill.fragments.dictionary import Dictionary, build_dictionary
@@ -327,12 +326,7 @@ class FragmentsModel:
         ModelError
             Missing, altered, truncated, or of another kind.
         """
-        arrays, info = storage.load_model(folder, cls.KIND, VERSION)
-        try:
-            return cls._restored(arrays, info)
-        except (KeyError, TypeError, ValueError) as error:
-            problem = "its files are not what this model holds"
-            raise ModelError("MODEL01", path=folder, kind=cls.KIND, problem=problem) from error
+        return storage.restore_model(folder, cls.KIND, VERSION, cls._restored)
 
     @classmethod
     def _restored(cls, arrays: dict[str, AnyArray], info: dict[str, Any]) -> FragmentsModel:

@@ -1,7 +1,7 @@
 """Runs committed whole, checkpoints and model folders, on local paths and URIs."""
 
 from corpusmill.storage.checkpoints import Checkpoints
-from corpusmill.storage.model_folder import SavedModel, load_model, save_model
+from corpusmill.storage.model_folder import SavedModel, load_model, restore_model, save_model
 from corpusmill.storage.places import Place, fingerprint
 from corpusmill.storage.runs import Run, resolve, run_fingerprint
 
@@ -13,6 +13,7 @@ __all__ = [
     "fingerprint",
     "load_model",
     "resolve",
+    "restore_model",
     "run_fingerprint",
     "save_model",
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from corpusmill.errors import ModelError, StorageError
 from corpusmill.storage.arrays import pack, unpack
@@ -15,6 +15,7 @@ from corpusmill.types import AnyArray
 MANIFEST = "manifest.json"
 ARRAYS = "arrays.npz"
 ABOUT = "model.json"
+Restored = TypeVar("Restored")
 
 
 class SavedModel(NamedTuple):
@@ -110,6 +111,28 @@ def load_model(folder: str, kind: str, version: int = 1) -> SavedModel:
         problem = f"{ABOUT} and {ARRAYS} do not fit together"
         raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
     return SavedModel(arrays, info)
+
+
+def restore_model(
+    folder: str,
+    kind: str,
+    version: int,
+    restored: Callable[[dict[str, AnyArray], dict[str, Any]], Restored],
+) -> Restored:
+    """Load a model folder and make of its arrays and info what they were saved from.
+
+    Raises
+    ------
+    ModelError
+        As `load_model`; MODEL01 too where they are not what ``restored`` needs, which tells so by
+        a KeyError, TypeError or ValueError.
+    """
+    arrays, info = load_model(folder, kind, version)
+    try:
+        return restored(arrays, info)
+    except (KeyError, TypeError, ValueError) as error:
+        problem = "its files are not what this model holds"
+        raise ModelError("MODEL01", path=folder, kind=kind, problem=problem) from error
 
 
 def _manifest(place: Place, kind: str) -> dict[str, Any]:

@@ -1,13 +1,15 @@
-"""Pandas frames, as served models get them, to Arrow. No Spark."""
+"""Rows as models get them: pandas frames to Arrow, and broken rows by name. No Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from corpusmill.errors import DataError, SchemaError
+from corpusmill.types import Flags, Offsets
 
 
 def record_batch(
@@ -40,3 +42,34 @@ def record_batch(
     except pa.ArrowException as error:
         problem = ": ".join(str(part) for part in reversed(error.args))
         raise DataError("DATA01", source="the frame", problem=problem) from error
+
+
+def any_in_row(flags: Flags, starts: Offsets) -> Flags:
+    """Tell for each row whether any of its flags, ``flags[starts[k]:starts[k + 1]]``, is set."""
+    ends = np.concatenate([[0], np.cumsum(flags)])
+    return ends[starts[1:]] > ends[starts[:-1]]
+
+
+def refuse_rows(batch: pa.RecordBatch, bad: Flags, rule: str, id_column: str, kind: str) -> None:
+    """Name the first bad row, if there is one, and the rule that it breaks.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    bad : Flags, shape (rows,)
+    rule : str
+        What a row must be.
+    id_column : str
+        Holds the rows' names; where the batch lacks it, a row's number stands for its name.
+    kind : str
+        What a row is.
+
+    Raises
+    ------
+    DataError
+        DATA01.
+    """
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        name = batch.column(id_column)[row].as_py() if id_column in batch.schema.names else row
+        raise DataError("DATA01", source=f"{kind} {name!r}", problem=rule)

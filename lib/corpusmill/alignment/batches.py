@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +11,12 @@ import pyarrow.compute as pc
 
 from corpusmill.alignment.kernels import Posterior, segment_sizes
 from corpusmill.errors import DataError
+from corpusmill.frames import any_in_row, refuse_rows
 from corpusmill.types import AnyArray, Bags, Flags, Offsets, Patterns
 
 ID_COLUMN = "pattern_id"
 LABELS_COLUMN = "labels"
+_refuse = partial(refuse_rows, id_column=ID_COLUMN, kind="pattern")
 
 
 def read_patterns(
@@ -68,15 +71,15 @@ def read_patterns(
     inside[firsts] = False
     falls = np.zeros(len(offsets), dtype=bool)
     falls[1:] = np.diff(offsets) < 0
-    _refuse(batch, _any_in_row(falls & inside, starts), "instance_offsets must not fall")
+    _refuse(batch, any_in_row(falls & inside, starts), "instance_offsets must not fall")
     bad_ids = (ids < 0) | (ids >= features)
-    _refuse(batch, _any_in_row(bad_ids, id_starts), f"feature_ids must lie in [0, {features})")
+    _refuse(batch, any_in_row(bad_ids, id_starts), f"feature_ids must lie in [0, {features})")
     bad = ~np.isfinite(counts)
-    _refuse(batch, _any_in_row(bad, count_starts), "feature_counts must be finite numbers")
+    _refuse(batch, any_in_row(bad, count_starts), "feature_counts must be finite numbers")
     bad = (counts < 0.0) & (not signed)
-    _refuse(batch, _any_in_row(bad, count_starts), "feature_counts must not be negative")
+    _refuse(batch, any_in_row(bad, count_starts), "feature_counts must not be negative")
     bad = ~((weights > 0.0) & np.isfinite(weights))
-    _refuse(batch, _any_in_row(bad, weight_starts), "instance_weights must be positive numbers")
+    _refuse(batch, any_in_row(bad, weight_starts), "instance_weights must be positive numbers")
     ends = (offsets + np.repeat(id_starts[:-1], np.diff(starts)))[inside]
     bags = Bags(np.concatenate([[0], ends]).astype(np.int64), ids, counts)
     pattern_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -91,21 +94,9 @@ def _list(batch: pa.RecordBatch, name: str, dtype: type) -> tuple[Offsets, AnyAr
     flat = column.values.slice(offsets[0], offsets[-1] - offsets[0])
     if flat.null_count:
         nulls = np.asarray(flat.is_null())
-        _refuse(batch, _any_in_row(nulls, offsets - offsets[0]), f"{name} must hold no null")
+        _refuse(batch, any_in_row(nulls, offsets - offsets[0]), f"{name} must hold no null")
     values = flat.to_numpy(zero_copy_only=False)
     return offsets - offsets[0], np.ascontiguousarray(values, dtype=dtype)
-
-
-def _any_in_row(flags: Flags, starts: Offsets) -> Flags:
-    ends = np.concatenate([[0], np.cumsum(flags)])
-    return ends[starts[1:]] > ends[starts[:-1]]
-
-
-def _refuse(batch: pa.RecordBatch, bad: Flags, rule: str) -> None:
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        name = batch.column(ID_COLUMN)[row].as_py() if ID_COLUMN in batch.schema.names else row
-        raise DataError("DATA01", source=f"pattern {name!r}", problem=rule)
 
 
 def _labels(batch: pa.RecordBatch, classes: Sequence[str], use_labels: bool) -> tuple[Flags, Flags]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from corpusmill.errors import DataError
 from corpusmill.fragments.vocabulary import PRODUCTIONS, Vocabulary, distinct_productions
+from corpusmill.frames import any_in_row, refuse_rows
 from corpusmill.types import AnyArray, Flags, Forest, Offsets
 
 ID_COLUMN = "example_id"
+_refuse = partial(refuse_rows, id_column=ID_COLUMN, kind="example")
 
 
 def read_forests(batch: pa.RecordBatch, vocabulary: Vocabulary, slots: int) -> tuple[Forest, ...]:
@@ -57,11 +60,11 @@ def read_all_trees(batch: pa.RecordBatch, labels: AnyArray) -> tuple[Forest, Off
     inside = np.ones(len(ends), np.bool_)
     inside[firsts] = False
     falls = np.r_[False, np.diff(ends) < 0] & inside
-    _refuse(batch, _any_in_row(falls, tree_starts), "tree_offsets must not fall")
+    _refuse(batch, any_in_row(falls, tree_starts), "tree_offsets must not fall")
     offsets = np.concatenate([[0], (ends + np.repeat(starts[:-1], np.diff(tree_starts)))[inside]])
     rows = tree_starts - np.arange(len(tree_starts))
     forest = Forest(offsets.astype(np.int64), labels, arities.astype(np.int32))
-    _refuse(batch, _any_in_row(~_whole(forest), rows), "arities that make one tree each")
+    _refuse(batch, any_in_row(~_whole(forest), rows), "arities that make one tree each")
     return forest, rows
 
 
@@ -124,8 +127,8 @@ def read_sparse(
     starts, columns = _list(batch, ids)
     value_starts, data = _list(batch, values)
     _refuse(batch, np.diff(value_starts) != np.diff(starts), f"a number in {values} for each id")
-    _refuse(batch, _any_in_row(columns < 0, starts), f"{ids} must not be negative")
-    bad = _any_in_row(~np.isfinite(data.astype(np.float64)), starts)
+    _refuse(batch, any_in_row(columns < 0, starts), f"{ids} must not be negative")
+    bad = any_in_row(~np.isfinite(data.astype(np.float64)), starts)
     _refuse(batch, bad, f"{values} must be finite numbers")
     known = columns < size
     offsets = np.concatenate([[0], np.cumsum(known)])[starts]
@@ -149,22 +152,10 @@ def _list(batch: pa.RecordBatch, name: str) -> tuple[Offsets, AnyArray]:
     flat = column.flatten()
     if flat.null_count:
         nulls = np.asarray(flat.is_null())
-        _refuse(batch, _any_in_row(nulls, offsets), f"{name} must hold no null")
+        _refuse(batch, any_in_row(nulls, offsets), f"{name} must hold no null")
     if pa.types.is_string(flat.type) or pa.types.is_large_string(flat.type):
         return offsets, np.zeros(0)
     return offsets, flat.to_numpy(zero_copy_only=False)
-
-
-def _any_in_row(flags: Flags, starts: Offsets) -> Flags:
-    ends = np.concatenate([[0], np.cumsum(flags)])
-    return ends[starts[1:]] > ends[starts[:-1]]
-
-
-def _refuse(batch: pa.RecordBatch, bad: Flags, rule: str) -> None:
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        name = batch.column(ID_COLUMN)[row].as_py() if ID_COLUMN in batch.schema.names else row
-        raise DataError("DATA01", source=f"example {name!r}", problem=rule)
 
 
 def string_column(names: np.ndarray, codes: AnyArray) -> pa.Array:

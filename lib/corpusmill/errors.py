@@ -89,6 +89,8 @@ MESSAGES: dict[str, str] = {
     # Fragments
     "FRAG02": "class {name!r} of the conf has no training example or stands twice; there are "
     "examples of: {found}",
+    "FRAG03": "feature {number} of the vectors is too large a number; at most {limit} for so many "
+    "classes: number the features that occur, or leave them out by model.vector_weight = 0",
     "FRAG01": "more than {limit} classes in column 'target'; is it a column of names?",
     # Spark, as it fails in the middle of a job
     "SPARK01": "out of memory: {problem}; {hint}",

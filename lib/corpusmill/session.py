@@ -72,7 +72,9 @@ def start(name: str, settings: SparkSettings) -> SparkSession:
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         # The log level alone comes too late for what Spark says while it starts.
         file = (Path(__file__).parent / "log4j2.properties").as_uri()
-        quiet = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file}"}
+        # Without its heap Java's threads die one by one, and the job waits for them for ever.
+        options = f"-Dlog4j2.configurationFile={file} -XX:+ExitOnOutOfMemoryError"
+        quiet = {"spark.driver.extraJavaOptions": options}
     properties = {
         **DEFAULTS,
         **{f"spark.executorEnv.{key}": value for key, value in WORKER_ENVIRONMENT.items()},

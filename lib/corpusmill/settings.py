@@ -219,8 +219,10 @@ def _expand(value: Any, path: str) -> Any:
 def _explain(error: ValidationError, kind: type[BaseModel]) -> UsageError:
     first = error.errors()[0]
     problem = first["msg"].removeprefix("Value error, ")
-    if not first["loc"]:
-        return UsageError("CONF11", problem=problem)
+    of_a_section = first["type"] == "value_error" and isinstance(first["input"], dict)
+    if not first["loc"] or of_a_section:
+        section = ".".join(str(part) for part in first["loc"])
+        return UsageError("CONF11", problem=f"{section}: {problem}" if section else problem)
     fields, location = _find(first["loc"], kind)
     key = ".".join(str(part) for part in location)
     allowed = ", ".join(sorted(fields.model_fields)) if fields else "nothing"

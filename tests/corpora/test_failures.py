@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from corpusmill.corpora.failures import explain_spark_failure, first_line
@@ -24,6 +25,11 @@ def test_unknown_failure_stays_unknown():
 def test_java_heap():
     error = RuntimeError("An error occurred\n: java.lang.OutOfMemoryError: Java heap space")
     assert "SPARK01" in str(explain_spark_failure(error))
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("Answer is empty"), ConnectionRefusedError()])
+def test_java_that_has_ended(error: Exception):
+    assert "raise spark.driver.memory" in str(explain_spark_failure(error))
 
 
 def test_counts_that_overflow():

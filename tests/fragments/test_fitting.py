@@ -177,6 +177,14 @@ def test_feature_vectors_take_part(spark):
     assert predicted == batch["target"].to_pylist()
 
 
+def test_a_feature_of_too_large_a_number_is_one_line(spark):
+    rows = rows_of(spark).withColumns(
+        {"vector_ids": F.array(F.lit((1 << 31) - 2)), "vector_values": F.array(F.lit(1.0))}
+    )
+    with pytest.raises(DataError, match="FRAG03: feature 2147483646 of the vectors is too large"):
+        fit_trees(rows, with_settings(vector_weight=1.0))
+
+
 @pytest.mark.parametrize(
     ("classes", "message"),
     [

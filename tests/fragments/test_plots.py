@@ -94,6 +94,11 @@ def test_weights_are_sorted_by_size_without_zeros() -> None:
     assert legend_of(axes) == ["A", "_$b$"]
 
 
+def test_weights_that_rounding_left_do_not_stretch_the_axis() -> None:
+    axes = drawn(plots.weights_figure(["A"], [np.array([2.0, -1.0, 1e-12, -1e-18])]))[0]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [2.0, 1.0])
+
+
 def test_many_classes_have_no_legend() -> None:
     names = [f"class {i}" for i in range(50)]
     axes = drawn(plots.weights_figure(names, np.ones((50, 3))))[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -49,6 +50,10 @@ def explain_spark_failure(error: BaseException) -> CorpusmillError | None:
     """
     if isinstance(error, CorpusmillError):
         return error
+    if isinstance(error, (Py4JNetworkError, ConnectionError)):
+        problem = "Java, in which Spark's driver runs, has ended"
+        hint = "raise spark.driver.memory: 1 GiB by default, spark.conf in the conf or spark-submit"
+        return CorpusmillError("SPARK01", problem=problem, hint=hint)
     text = str(error)
     for explain in (
         _header,

@@ -25,6 +25,7 @@ from corpusmill.corpora.schemas import STRINGS, TREES
 from corpusmill.errors import DataError
 from corpusmill.fragments.batches import productions_of, sparse_columns
 from corpusmill.fragments.corpus import COPIES, Corpus
+from corpusmill.fragments.learning import count_machines
 from corpusmill.fragments.linear_stage import VECTORS, Task, train_machines_in_spark
 from corpusmill.fragments.model import Calibration, FragmentsModel, Space
 from corpusmill.fragments.settings import LearnerSettings
@@ -33,6 +34,8 @@ from corpusmill.fragments.vocabulary import Vocabulary
 from corpusmill.types import Floats
 
 MAX_CLASSES = 1_000
+MAX_FEATURES = 10_000_000
+"""Columns of the feature vectors, times machines: every machine has a weight for each."""
 _TREE_COLUMNS = ["node_labels", "node_arities", "tree_offsets", "vector_ids", "vector_values"]
 _PRODUCTIONS = T.StructType([T.StructField("production", STRINGS)])
 
@@ -71,7 +74,8 @@ def survey(rows: DataFrame, settings: LearnerSettings, classes: Sequence[str] = 
     ------
     DataError
         DATA03: no row has a target, or all have the same; FRAG01: too many classes; FRAG02: a
-        class that is asked for has no example, or is asked for twice.
+        class that is asked for has no example, or is asked for twice; FRAG03: a feature's number
+        is too large.
     """
     found = rows.agg(
         F.max(F.size("tree_offsets") - 1).alias("slots"),
@@ -88,12 +92,15 @@ def survey(rows: DataFrame, settings: LearnerSettings, classes: Sequence[str] = 
         if name not in found["classes"] or names.count(name) > 1:
             there = ", ".join(found["classes"][:20])
             raise DataError("FRAG02", name=name, found=there)
-    columns = ["example_id", *_TREE_COLUMNS]
-    parts = splits.map_partitions(rows.select(*columns), productions_of, _PRODUCTIONS)
-    productions = parts.distinct().toArrow()["production"].combine_chunks()
     vector_size = 0
     if settings.vector_weight and found["vector"] is not None:
         vector_size = int(found["vector"]) + 1
+        largest = MAX_FEATURES // count_machines(len(names)) - 1
+        if vector_size > largest + 1:
+            raise DataError("FRAG03", number=vector_size - 1, limit=largest)
+    columns = ["example_id", *_TREE_COLUMNS]
+    parts = splits.map_partitions(rows.select(*columns), productions_of, _PRODUCTIONS)
+    productions = parts.distinct().toArrow()["production"].combine_chunks()
     slots = max(1, int(found["slots"] or 1))
     return Corpus(names, Vocabulary.of(productions), slots, vector_size)
 

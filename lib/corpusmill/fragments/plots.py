@@ -13,6 +13,8 @@ from corpusmill.types import Floats
 
 _MOST_NAMED = 12
 """Lines that a legend names; more are told apart by no one."""
+_NEARLY_NONE = 1e-6
+"""Of the largest weight: below it a weight is what rounding left, and would stretch the axis."""
 
 
 def splits_figure(runs: pd.DataFrame, metric: str, exact: float | None = None) -> Figure:
@@ -136,7 +138,7 @@ def growth_figure(times: pd.DataFrame) -> Figure:
 
 
 def weights_figure(classes: Sequence[str], weights: Sequence[Floats] | Floats) -> Figure:
-    """Draw each class's fragments' absolute weights, largest first; zeros are left out.
+    """Draw each class's fragments' absolute weights, largest first, without what is nearly 0.
 
     Parameters
     ----------
@@ -151,6 +153,7 @@ def weights_figure(classes: Sequence[str], weights: Sequence[Floats] | Floats) -
     few = len(classes) <= _MOST_NAMED
     for i, (name, row) in enumerate(zip(classes, weights, strict=True)):
         sizes = np.sort(np.abs(row[np.isfinite(row) & (row != 0)]))[::-1]
+        sizes = sizes[sizes >= _NEARLY_NONE * sizes.max(initial=0.0)]
         style = {"color": f"C{i}", "label": name} if few else {"color": "0.3", "alpha": 0.3}
         axes.plot(np.arange(1, len(sizes) + 1), sizes, **style)
     if few:

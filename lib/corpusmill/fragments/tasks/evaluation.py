@@ -29,7 +29,7 @@ from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.fragments.split_mining import read_group, whole_batch
 from corpusmill.fragments.tasks.examples import read_examples
 from corpusmill.fragments.tasks.settings import FragmentsSettings
-from corpusmill.types import Floats
+from corpusmill.types import AnyArray, Floats
 
 if TYPE_CHECKING:
     from corpusmill.runner import Context
@@ -43,6 +43,8 @@ _TRAINED = T.StructType(
     ]
 )
 Score = Callable[[pa.RecordBatch], Floats]
+_LOOKED_AT = 20
+"""Test examples that are looked at for each one that is explained."""
 
 
 class Exact(NamedTuple):
@@ -195,6 +197,17 @@ def _track(
     with context.progress.stage("explain"):
         key = F.xxhash64(F.lit(conf.seed), F.col("example_id"))
         # By chance, but whatever the partitions.
-        rows = test.orderBy(key, "example_id").limit(conf.explained).select(*TREES.names)
-        page = explanation_page(explain(model, whole_batch(rows.toArrow())))
+        rows = test.orderBy(key, "example_id").limit(_LOOKED_AT * conf.explained)
+        batch = whole_batch(rows.select(*TREES.names).toArrow())
+        shown = batch.take(pa.array(_worth_a_look(batch, model, conf.explained)))
+        page = explanation_page(explain(model, shown))
         context.tracker.log_html(page, "pages/predictions.html")
+
+
+def _worth_a_look(batch: pa.RecordBatch, model: FragmentsModel, most: int) -> AnyArray:
+    """Choose rows to explain: wrong ones for up to half of them, right ones for the rest."""
+    found = _by_fragments(batch, model).argmax(axis=1)
+    wrong = found != class_codes(batch["target"], model.classes)
+    some, others = np.flatnonzero(wrong), np.flatnonzero(~wrong)
+    half = min(len(some), max(most // 2, most - len(others)))
+    return np.concatenate([some[:half], others[: most - half]])

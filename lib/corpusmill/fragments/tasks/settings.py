@@ -63,7 +63,9 @@ class FragmentsSettings(JobSettings):
     deciding_fragments: int = Field(
         5, ge=1, description="fragments that decided a prediction, in the output at most"
     )
-    explained: int = Field(20, ge=0, description="predictions of evaluate that are explained")
+    explained: int = Field(
+        20, ge=0, description="predictions of evaluate that are explained, wrong ones first"
+    )
 
     @model_validator(mode="after")
     def _pairs_belong_to_boundaries(self) -> Self:

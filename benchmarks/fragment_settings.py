@@ -1,7 +1,7 @@
 """What the settings of fragment mining do to accuracy and time, on boundary classification.
 
     CORPUSMILL_DATA=FOLDER python -m benchmarks.fragment_settings
-    CORPUSMILL_DATA=FOLDER python -m benchmarks.fragment_settings --figure docs/images/settings.png
+    CORPUSMILL_DATA=FOLDER python -m benchmarks.fragment_settings --figure FILE.png
 
 One setting is varied at a time, on the first pairs of CoNLL-2005's sections 02 to 06; F1 is of
 section 07, which no result is reported on. Seconds are the wall time of the linearised training.

@@ -142,7 +142,7 @@ def test_all_ways_to_predict_agree(spark: Any, demo: Path) -> None:
         (["model.feedback_rounds=2"], 2, "CONF11: .*model: feedback_rounds.*cascade"),
         (["input.train.path=/no/such.tsv"], 2, "CONF06: .*no such file"),
         (["classes=[A, B]"], 1, "FRAG02: class 'A'"),
-        (["model.calibration_folds=3", "model.linear_solver=mllib"], 2, "CONF04: .*liblinear"),
+        (["model.calibration_folds=3", "model.linear_solver=mllib"], 2, "CONF11: .*liblinear"),
     ],
 )
 def test_a_mistake_is_one_line(

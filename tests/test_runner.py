@@ -241,7 +241,12 @@ def slow(context):
 def wrong(context):
     raise ValueError("x")
 
-JOB = Job("script", JobSettings, {"slow": slow, "wrong": wrong})
+def full(context):
+    held = context.spark._jvm.java.util.ArrayList()
+    while True:
+        held.add(context.spark._jvm.java.nio.ByteBuffer.allocate(200_000_000))
+
+JOB = Job("script", JobSettings, {"slow": slow, "wrong": wrong, "full": full})
 if __name__ == "__main__":
     sys.exit(run_job(JOB, sys.argv[1:]))
 """
@@ -256,6 +261,22 @@ def script(tmp_path: Path) -> str:
 
 def library_on_path() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "PYSPARK_PYTHON": sys.executable}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_full_heap_ends_the_job(script: str, conf: str):
+    """Java's threads would die one by one, and the job wait for them."""
+    done = subprocess.run(
+        [sys.executable, script, "full", "--conf", conf, "spark.master=local[1]"],
+        env=library_on_path(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: SPARK07: Java")
 
 
 @pytest.mark.spark

@@ -99,6 +99,7 @@ MESSAGES: dict[str, str] = {
     "SPARK04": "a barrier stage of {tasks} tasks needs as many slots at once, but {master} has "
     "{slots}; lower the number of tasks or start Spark with more cores",
     "SPARK05": "no space left on the device of the output or of spark.local.dir",
+    "SPARK07": "Java, in which Spark's driver runs, has ended, perhaps for lack of memory: {hint}",
     "SPARK06": "Spark did not start with spark.master = {master!r}: {problem}",
     # Models
     "MODEL01": "{path} is no {kind} model: {problem}",

@@ -29,7 +29,7 @@ def test_java_heap():
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("Answer is empty"), ConnectionRefusedError()])
 def test_java_that_has_ended(error: Exception):
-    assert "raise spark.driver.memory" in str(explain_spark_failure(error))
+    assert str(explain_spark_failure(error)).startswith("SPARK07: Java")
 
 
 def test_counts_that_overflow():

@@ -187,14 +187,6 @@ def test_a_tree_beyond_all_numbers_is_refused_without_normalisation():
         fine.rows(examples_of([[WIDE]]))
 
 
-@pytest.mark.parametrize("value", [1e20, 1e200, 1e308])
-def test_features_beyond_the_solver_s_numbers_are_refused(value):
-    vectors = csr_array(np.array([[1.0, 0.0], [0.0, value]]))
-    examples = Examples((forest_of([SMALL, SMALL]),), vectors=vectors)
-    with pytest.raises(DataError, match="DATA01: the vector of example 1: the squares"):
-        ExampleKernel(examples, KernelSettings())
-
-
 def test_a_machine_is_trained_through_rows():
     rng = np.random.default_rng(5)
     forest = [random_tree(rng, 12, 3) for _ in range(60)]

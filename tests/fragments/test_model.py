@@ -227,6 +227,7 @@ def test_frames_are_read_by_name_and_unknown_features_are_passed_over() -> None:
         ({"tree_offsets": [[0, 99]] * ROWS}, "tree_offsets must go from 0"),
         ({"node_arities": [[0, 0]] * ROWS}, "an arity for each label"),
         ({"vector_values": [[0.0, float("inf")]] * ROWS}, "must be finite numbers"),
+        ({"vector_values": [[0.0, -1e16]] * ROWS}, r"in size at most 1e\+15"),
         ({"vector_ids": [[-1, 0]] * ROWS}, "must not be negative"),
         ({"vector_ids": [[1]] * ROWS}, "a number in vector_values"),
     ],

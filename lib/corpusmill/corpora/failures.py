@@ -50,10 +50,10 @@ def explain_spark_failure(error: BaseException) -> CorpusmillError | None:
     """
     if isinstance(error, CorpusmillError):
         return error
-    if isinstance(error, (Py4JNetworkError, ConnectionError)):
-        problem = "Java, in which Spark's driver runs, has ended"
-        hint = "raise spark.driver.memory: 1 GiB by default, spark.conf in the conf or spark-submit"
-        return CorpusmillError("SPARK01", problem=problem, hint=hint)
+    # What reaches a store or a tracking server raises errors of its own kinds, not sockets'.
+    if isinstance(error, (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError)):
+        hint = "raise spark.driver.memory, 1 GiB by default, in spark.conf or by spark-submit"
+        return CorpusmillError("SPARK07", hint=hint)
     text = str(error)
     for explain in (
         _header,

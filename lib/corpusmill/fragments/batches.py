@@ -14,6 +14,8 @@ from corpusmill.frames import any_in_row, refuse_rows
 from corpusmill.types import AnyArray, Flags, Forest, Offsets
 
 ID_COLUMN = "example_id"
+MAX_VALUE = 1e15
+"""Of a feature: squares of larger ones soon exceed the 32-bit numbers of the kernel's rows."""
 _refuse = partial(refuse_rows, id_column=ID_COLUMN, kind="example")
 
 
@@ -122,14 +124,15 @@ def read_sparse(
     Raises
     ------
     DataError
-        DATA01: a negative id, or values that are not finite or not one for each id.
+        DATA01: a negative id, or values that are not one for each id, not finite, or above
+        `MAX_VALUE` in size.
     """
     starts, columns = _list(batch, ids)
     value_starts, data = _list(batch, values)
     _refuse(batch, np.diff(value_starts) != np.diff(starts), f"a number in {values} for each id")
     _refuse(batch, any_in_row(columns < 0, starts), f"{ids} must not be negative")
-    bad = any_in_row(~np.isfinite(data.astype(np.float64)), starts)
-    _refuse(batch, bad, f"{values} must be finite numbers")
+    bad = any_in_row(~(np.abs(data.astype(np.float64)) <= MAX_VALUE), starts)
+    _refuse(batch, bad, f"{values} must be finite numbers, in size at most {MAX_VALUE:g}")
     known = columns < size
     offsets = np.concatenate([[0], np.cumsum(known)])[starts]
     matrix = csr_array((data[known], columns[known], offsets), shape=(batch.num_rows, size))

@@ -188,8 +188,7 @@ class ExampleKernel:
     Raises
     ------
     DataError
-        DATA01 if a tree's K(T, T), which is not to be normalised, is no finite number, or if
-        K(x, x) with the features exceeds the 32-bit numbers.
+        DATA01 if a tree's K(T, T), which is not to be normalised, is no finite number.
 
     Notes
     -----
@@ -208,9 +207,7 @@ class ExampleKernel:
         for slot in self._slots:
             self.diagonal += settings.tree_weight * slot.squares
         if self._vectors is not None:
-            with np.errstate(over="ignore"):
-                self.diagonal += self._vectors.power(2).sum(axis=1)
-            _refuse_large(self.diagonal)
+            self.diagonal += self._vectors.power(2).sum(axis=1)
 
     def row(self, i: int) -> Floats:
         """Give K(i, .) of all training examples; for the cost see `kernels.sst_row`."""
@@ -264,15 +261,6 @@ def _weighted(vectors: csr_array | None, settings: KernelSettings) -> csr_array 
         scales *= _inverse(np.sqrt(vectors.power(2).sum(axis=1)))
     values = vectors.data * np.repeat(scales, np.diff(vectors.indptr))
     return csr_array((values, vectors.indices, vectors.indptr), shape=vectors.shape)
-
-
-def _refuse_large(diagonal: Floats) -> None:
-    """Refuse what the solver's rows of 32 bits cannot hold."""
-    large = ~(diagonal <= np.finfo(np.float32).max)
-    if large.any():
-        problem = "the squares of its features add up to more than 3e38; make them smaller"
-        source = f"the vector of example {int(np.flatnonzero(large)[0])}"
-        raise DataError("DATA01", source=source, problem=problem)
 
 
 def _refuse_infinite(squares: Floats) -> None:

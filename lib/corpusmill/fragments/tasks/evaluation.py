@@ -29,7 +29,7 @@ from corpusmill.fragments.settings import LearnerSettings
 from corpusmill.fragments.split_mining import read_group, whole_batch
 from corpusmill.fragments.tasks.examples import read_examples
 from corpusmill.fragments.tasks.settings import FragmentsSettings
-from corpusmill.types import AnyArray, Floats
+from corpusmill.types import AnyArray, Flags, Floats
 
 if TYPE_CHECKING:
     from corpusmill.runner import Context
@@ -199,15 +199,18 @@ def _track(
         # By chance, but whatever the partitions.
         rows = test.orderBy(key, "example_id").limit(_LOOKED_AT * conf.explained)
         batch = whole_batch(rows.select(*TREES.names).toArrow())
-        shown = batch.take(pa.array(_worth_a_look(batch, model, conf.explained)))
+        found = _by_fragments(batch, model).argmax(axis=1)
+        wrong = found != class_codes(batch["target"], model.classes)
+        shown = batch.take(pa.array(worth_a_look(wrong, conf.explained)))
         page = explanation_page(explain(model, shown))
         context.tracker.log_html(page, "pages/predictions.html")
 
 
-def _worth_a_look(batch: pa.RecordBatch, model: FragmentsModel, most: int) -> AnyArray:
-    """Choose rows to explain: wrong ones for up to half of them, right ones for the rest."""
-    found = _by_fragments(batch, model).argmax(axis=1)
-    wrong = found != class_codes(batch["target"], model.classes)
+def worth_a_look(wrong: Flags, most: int) -> AnyArray:
+    """Choose rows to explain: wrong ones for half of them, if there are so many, then right ones.
+
+    Where right ones are too few, wrong ones take their places.
+    """
     some, others = np.flatnonzero(wrong), np.flatnonzero(~wrong)
     half = min(len(some), max(most // 2, most - len(others)))
     return np.concatenate([some[:half], others[: most - half]])

@@ -64,7 +64,9 @@ class FragmentsSettings(JobSettings):
         5, ge=1, description="fragments that decided a prediction, in the output at most"
     )
     explained: int = Field(
-        20, ge=0, description="predictions of evaluate that are explained, wrong ones first"
+        20,
+        ge=0,
+        description="predictions of evaluate that are explained, first up to half of wrong ones",
     )
 
     @model_validator(mode="after")

@@ -45,7 +45,11 @@ def medians(works: Mapping[str, Callable[[], float]], repeats: int) -> dict[str,
 
 
 def per_iteration(fit: Callable[[int], Any], few: int, many: int) -> float:
-    """Return the seconds of one iteration: the difference of two fits, so set-up is not in it."""
+    """Return the seconds of one iteration: the difference of two fits, so set-up is not in it.
+
+    A fit goes before both, because whoever comes after another contestant pays for its garbage.
+    """
+    fit(few)
     short = seconds(lambda: fit(few))
     return (seconds(lambda: fit(many)) - short) / (many - few)
 

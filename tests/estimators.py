@@ -21,7 +21,9 @@ from corpusmill.alignment.estimator import (
     PatternEvaluator,
 )
 from corpusmill.alignment.settings import LearnerSettings
-from corpusmill.corpora.schemas import PATTERNS, TREES
+from corpusmill.boosting import estimator as boosting
+from corpusmill.boosting.settings import LearnerSettings as BoostingSettings
+from corpusmill.corpora.schemas import FACTORS, PATTERNS, TREES
 from corpusmill.corpora.tree_formats import parse_bracketed
 from corpusmill.fragments import estimator as fragments
 from corpusmill.fragments.settings import LearnerSettings as FragmentsSettings
@@ -133,6 +135,33 @@ def broken_trees(rows: DataFrame) -> DataFrame:
     )
 
 
+def quick_boosting(**params: Any) -> boosting.StructuredBoosting:
+    few = {"structure": "spans", "trees": 5, "minHessianInLeaf": 0.25, "step": "newton"}
+    return boosting.StructuredBoosting(**{**few, **params})
+
+
+def factor_rows(spark: SparkSession) -> DataFrame:
+    """Thirty texts of three candidate spans; the first feature tells Nil from the rest."""
+    rng = np.random.default_rng(3)
+    rows: list[tuple[Any, ...]] = []
+    for n in range(30):
+        starts, ends = [0, 1, 2], [2, 3, 4]
+        features = rng.normal(0.0, 1.0, (7, 4))
+        offsets = [0, 2, 5, 7]
+        features[offsets[:-1]] = [0.0, 1.0, 0.0, np.nan]
+        good = [row for row in (1, 3, 4, 6) if features[row, 0] > 0.2]
+        factor = {1: 0, 3: 1, 4: 1, 6: 2}
+        gold = good[:1] + [row for row in good[1:] if factor[row] == 2 and factor[good[0]] == 0]
+        known = None if n == 29 else gold
+        flat = [float(x) for x in features.reshape(-1)]
+        rows.append((f"x{n:02d}", offsets, starts, ends, None, None, flat, known))
+    return spark.createDataFrame(rows, FACTORS)
+
+
+def broken_factors(rows: DataFrame) -> DataFrame:
+    return rows.selectExpr("* except (ends)", "transform(ends, e -> 0) ends")
+
+
 SPECS = [
     Spec(
         name="alignment",
@@ -154,6 +183,21 @@ SPECS = [
         seeded={"cutoffFolds": 2},
         grid=("smoothing", [0.1, 100.0]),
         evaluator=PatternEvaluator,
+    ),
+    Spec(
+        name="boosting",
+        estimator=quick_boosting,
+        defaults=boosting.StructuredBoosting,
+        model=boosting.StructuredBoostingModel,
+        settings=BoostingSettings,
+        dataset=factor_rows,
+        outputs=(*boosting.OUTPUTS.names, "boosting_error"),
+        required={"row_offsets": "'x'", "features": "map('a', 1.0)"},
+        labels="gold",
+        break_row=broken_factors,
+        seeded={"featureFraction": 0.5},
+        grid=("learningRate", [0.01, 1.0]),
+        evaluator=boosting.OutputEvaluator,
     ),
     Spec(
         name="fragments",

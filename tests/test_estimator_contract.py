@@ -61,7 +61,16 @@ def files_of(model, folder: Path) -> dict[str, bytes]:
 
 
 def arrays_of(model, folder: Path):
-    return unpack(files_of(model, folder)["arrays.npz"])
+    """The array model's numbers; of trees in LightGBM's text what predictions depend on."""
+    files = files_of(model, folder)
+    trees = files.pop("trees.txt", b"").decode().splitlines()
+    parts = [line.split("=") for line in trees if "=" in line]
+    wanted = ("split_feature", "threshold", "leaf_value", "left_child", "right_child")
+    return unpack(files["arrays.npz"]) | {
+        f"{number}.{name}": np.array(value.split(), np.float64)
+        for number, (name, value) in enumerate(parts)
+        if name in wanted
+    }
 
 
 def plain(df):

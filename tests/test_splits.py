@@ -293,7 +293,7 @@ def introduce(peers, batches):
 
 @pytest.mark.parametrize("rows", [1, ROWS])
 def test_tasks_of_a_barrier_know_their_peers(spark, rows):
-    found = splits.barrier_map(numbers(spark, 5, rows), introduce, PEERS, tasks=2).collect()
+    found = splits.barrier_map(numbers(spark, 5, rows), "id", introduce, PEERS, tasks=2).collect()
     found.sort()
     assert [row.rank for row in found] == [0, 1]
     assert sum(row.rows for row in found) == rows
@@ -311,14 +311,14 @@ def test_a_barrier_survives_a_task_that_dies_once(spark, tmp_path):
                 os._exit(1)
         yield from introduce(peers, batches)
 
-    found = splits.barrier_map(numbers(spark, 2), kernel, PEERS, tasks=2).collect()
+    found = splits.barrier_map(numbers(spark, 2), "id", kernel, PEERS, tasks=2).collect()
     assert os.path.exists(mark)
     assert sum(row.rows for row in found) == ROWS
 
 
 def test_too_few_slots_are_told_at_once(spark):
     with pytest.raises(UsageError, match=r"3 tasks needs .* local\[2\] has 2"):
-        splits.barrier_map(numbers(spark, 2), introduce, PEERS, tasks=3)
+        splits.barrier_map(numbers(spark, 2), "id", introduce, PEERS, tasks=3)
 
 
 # Kernels

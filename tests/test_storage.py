@@ -416,13 +416,15 @@ ARRAYS: dict[str, Any] = {
 
 
 def tiny(folder: Path) -> Path:
-    save_model(str(folder), "tiny", 1, ARRAYS, {"classes": ["ä", "b"]})
+    texts = {"trees.txt": "tree\nø=1\n"}
+    save_model(str(folder), "tiny", 1, ARRAYS, {"classes": ["ä", "b"]}, texts)
     return folder
 
 
 def test_model_comes_back(tmp_path: Path):
-    arrays, info = load_model(str(tiny(tmp_path / "m")), "tiny")
+    arrays, info, texts = load_model(str(tiny(tmp_path / "m")), "tiny")
     assert info == {"classes": ["ä", "b"]}
+    assert texts == {"trees.txt": "tree\nø=1\n"}
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array, strict=True)
@@ -480,6 +482,12 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
         "MODEL01",
     ),
     "bare manifest": (edit_json("manifest.json", lambda c: c.pop("files")), "MODEL01"),
+    "a file elsewhere": (
+        edit_json("manifest.json", lambda c: c["files"].update({"../m/x.txt": {}})),
+        "MODEL01.*manifest.json is not one of a model",
+    ),
+    "no text": (lambda folder: (folder / "trees.txt").unlink(), "MODEL01.*has no trees.txt"),
+    "edited text": (cut("trees.txt", 6), "MODEL02: .*trees.txt"),
     "no sum": (edit_json("manifest.json", lambda c: c["files"].pop("model.json")), "MODEL02"),
     "cut arrays": (cut("arrays.npz", 300), "MODEL02: .*arrays.npz does not match its checksum"),
     "empty arrays": (cut("arrays.npz", 0), "MODEL02"),

@@ -92,6 +92,10 @@ MESSAGES: dict[str, str] = {
     "FRAG03": "feature {number} of the vectors is too large a number; at most {limit} for so many "
     "classes: number the features that occur, or leave them out by model.vector_weight = 0",
     "FRAG01": "more than {limit} classes in column 'target'; is it a column of names?",
+    # Boosting
+    "BOOST01": "{names} feature names for {width} features a row",
+    "BOOST02": "rank {rank} cannot train with the others: {problem}; a rank has perhaps died, or "
+    "the ports between executors are closed",
     # Spark, as it fails in the middle of a job
     "SPARK01": "out of memory: {problem}; {hint}",
     "SPARK02": "a Python worker ended without a word; it was perhaps killed for its memory: {hint}",

@@ -26,6 +26,7 @@ class FrameModel(Protocol):
 
 MODEL_KINDS = {
     "alignment": "corpusmill.alignment.model:AlignmentModel",
+    "boosting": "corpusmill.boosting.model:BoostingModel",
     "fragments": "corpusmill.fragments.model:FragmentsModel",
 }
 

@@ -267,7 +267,7 @@ def count_partitions(df: DataFrame) -> int:
 
 
 def barrier_map(
-    df: DataFrame, kernel: BarrierKernel, schema: T.StructType, tasks: int
+    df: DataFrame, key: str, kernel: BarrierKernel, schema: T.StructType, tasks: int
 ) -> DataFrame:
     """Run a kernel in ``tasks`` tasks that start together and know each other.
 
@@ -277,7 +277,9 @@ def barrier_map(
     Parameters
     ----------
     df
-        The rows; they are spread evenly over the tasks, and a task may get none.
+        The rows; a task may get none.
+    key
+        The column by whose hash rows are spread over the tasks, always in the same way.
     kernel
         From the task's peers and batches to batches of ``schema``. It may run several times.
     schema
@@ -298,7 +300,7 @@ def barrier_map(
         ``spark.scheduler.barrier.maxConcurrentTasksCheck.interval`` (here 5 s), up to
         ``...maxFailures`` (here 3) times, before it fails the job.
     """
-    slots, master = _slots(df.sparkSession)
+    slots, master = slots_of(df.sparkSession)
     if slots is not None and tasks > slots:
         raise UsageError("SPARK04", tasks=tasks, slots=slots, master=master)
     arrow = _arrow_schema(df.sparkSession, schema)
@@ -314,7 +316,8 @@ def barrier_map(
         for batch in kernel(peers, batches):
             yield _conform(batch, arrow)
 
-    return df.repartition(tasks).mapInArrow(run, schema, barrier=True).repartition(1)
+    spread = df.repartition(tasks, F.col(key))
+    return spread.mapInArrow(run, schema, barrier=True).repartition(1)
 
 
 def ragged(column: pa.Array) -> tuple[Offsets, AnyArray]:
@@ -447,8 +450,8 @@ def _collect_sums(rows: DataFrame, zeros: dict[str, Floats]) -> dict[str, Floats
     return {name: flat.reshape(zeros[name].shape) for name, flat in sums.items()}
 
 
-def _slots(spark: SparkSession) -> tuple[int | None, str]:
-    """Return how many tasks run at once, if the conf says, and the master."""
+def slots_of(spark: SparkSession) -> tuple[int | None, str]:
+    """Return how many tasks run at once, None where the conf does not say, and the master."""
 
     def read(key: str, default: str) -> str:
         return str(spark.conf.get(key, default))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -197,7 +197,8 @@ class AlignmentModel:
         return storage.restore_model(folder, cls.KIND, VERSION, cls._restored)
 
     @classmethod
-    def _restored(cls, arrays: dict[str, AnyArray], info: dict[str, Any]) -> AlignmentModel:
+    def _restored(cls, saved: storage.SavedModel) -> AlignmentModel:
+        arrays, info = saved.arrays, saved.info
         prefix = "instances."
         own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
         settings = LearnerSettings.model_validate(info["settings"])

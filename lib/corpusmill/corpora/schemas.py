@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 DOUBLES = T.ArrayType(T.DoubleType(), containsNull=False)
 INTS = T.ArrayType(T.IntegerType(), containsNull=False)
 STRINGS = T.ArrayType(T.StringType(), containsNull=False)
+SOME_STRINGS = T.ArrayType(T.StringType(), containsNull=True)
 
 QUERIES = T.StructType(
     [
@@ -110,3 +111,54 @@ numbered from 0: words below their parts of speech or, without words, the parts 
 Predicate p is the token ``predicates[p]`` and has the arguments
 ``argument_offsets[p]:argument_offsets[p + 1]``; argument a is the tokens
 ``argument_firsts[a]:argument_lasts[a]``. Labels are those of CoNLL-2005: V, A0, AM-TMP, C-A1."""
+
+FACTORS = T.StructType(
+    [
+        T.StructField("example_id", T.StringType(), nullable=False),
+        T.StructField("row_offsets", INTS, nullable=False),
+        T.StructField("starts", INTS, nullable=True),
+        T.StructField("ends", INTS, nullable=True),
+        T.StructField("previous", INTS, nullable=True),
+        T.StructField("labels", INTS, nullable=True),
+        T.StructField("features", DOUBLES, nullable=False),
+        T.StructField("gold", INTS, nullable=True),
+    ]
+)
+"""A structured example for `boosting`: factor k of the row may be any of the rows
+``row_offsets[k]:row_offsets[k + 1]``, and row r has the features
+``features[r * width:(r + 1) * width]``. Spans and segments have ``starts`` and ``ends``, a number a
+factor; chains and segments have ``previous`` (-1: any label before) and ``labels``, a number a row;
+of spans the first row of each factor is Nil. ``gold`` holds the rows of the true output (of spans
+those that are not Nil), null where it is not known."""
+
+LINKED_TEXTS = T.StructType(
+    [
+        T.StructField("text_id", T.StringType(), nullable=False),
+        T.StructField("split", T.StringType(), nullable=False),
+        T.StructField("text", T.StringType(), nullable=False),
+        T.StructField("mention_starts", INTS, nullable=False),
+        T.StructField("mention_ends", INTS, nullable=False),
+        T.StructField("mention_entities", SOME_STRINGS, nullable=False),
+        T.StructField("mention_types", SOME_STRINGS, nullable=False),
+        T.StructField("text_entities", STRINGS, nullable=False),
+        T.StructField("dropped_mentions", T.IntegerType(), nullable=False),
+    ]
+)
+"""A text for `linking` with its gold: mention m is the characters
+``mention_starts[m]:mention_ends[m]``, from left to right, none overlap; its entity is null for NIL,
+its type where it is not known. ``text_entities`` are all entities of the text, each once: those of
+mentions, also of the ``dropped_mentions`` that overlapped a better one, and those without a place.
+Entities are titles of Wikipedia with underscores (`corpusmill.corpora.titles`), but ids of Wikidata
+in the format elevant and keys of Freebase in the format webquestions."""
+
+SYSTEM_LINKS = T.StructType(
+    [
+        T.StructField("text_id", T.StringType(), nullable=False),
+        T.StructField("text", T.StringType(), nullable=False),
+        T.StructField("mention_starts", INTS, nullable=False),
+        T.StructField("mention_ends", INTS, nullable=False),
+        T.StructField("mention_entities", STRINGS, nullable=False),
+        T.StructField("mention_scores", DOUBLES, nullable=False),
+    ]
+)
+"""What another system says of a text, the highest score first; its mentions may overlap."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -329,7 +329,8 @@ class FragmentsModel:
         return storage.restore_model(folder, cls.KIND, VERSION, cls._restored)
 
     @classmethod
-    def _restored(cls, arrays: dict[str, AnyArray], info: dict[str, Any]) -> FragmentsModel:
+    def _restored(cls, saved: storage.SavedModel) -> FragmentsModel:
+        arrays, info = saved.arrays, saved.info
         productions = Productions(arrays["production_offsets"], arrays["production_labels"])
         fragments = []
         for slot in range(info["slots"]):

@@ -1,9 +1,10 @@
-"""Model folders: ``arrays.npz``, ``model.json``, and a manifest that is checked before both."""
+"""Model folders: ``arrays.npz``, ``model.json``, and a manifest that is checked before all."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,14 +28,22 @@ class SavedModel(NamedTuple):
         The parameters.
     info : dict
         What else the model was saved with, as JSON holds it.
+    texts : dict of str
+        The contents of the files that other programs read too, by name.
     """
 
     arrays: dict[str, AnyArray]
     info: dict[str, Any]
+    texts: dict[str, str]
 
 
 def save_model(
-    folder: str, kind: str, version: int, arrays: Mapping[str, AnyArray], info: Mapping[str, Any]
+    folder: str,
+    kind: str,
+    version: int,
+    arrays: Mapping[str, AnyArray],
+    info: Mapping[str, Any],
+    texts: Mapping[str, str] | None = None,
 ) -> None:
     """Save a model; the manifest comes last, so that a folder without it is not whole.
 
@@ -50,6 +59,8 @@ def save_model(
         Any arrays without Python objects.
     info
         What JSON can hold, without NaN.
+    texts
+        Further files by name, such as trees in a library's own format.
 
     Raises
     ------
@@ -64,6 +75,7 @@ def save_model(
     about = {"kind": kind, "version": version, "arrays": shapes, "info": dict(info)}
     text = json.dumps(about, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     contents = {ARRAYS: pack(arrays), ABOUT: text.encode()}
+    contents |= {name: content.encode() for name, content in (texts or {}).items()}
     (place / MANIFEST).remove()
     for name, content in contents.items():
         (place / name).write(content)
@@ -98,9 +110,11 @@ def load_model(folder: str, kind: str, version: int = 1) -> SavedModel:
         if manifest[key] != wanted:
             problem = f"its {key} is {manifest[key]!r}, expected {wanted!r}"
             raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
-    contents = [_checked(place, name, manifest, kind) for name in (ABOUT, ARRAYS)]
+    names = [ABOUT, ARRAYS, *sorted(manifest["files"].keys() - {ABOUT, ARRAYS})]
+    contents = [_checked(place, name, manifest, kind) for name in names]
     try:
         about, arrays = json.loads(contents[0]), unpack(contents[1])
+        texts = {name: item.decode() for name, item in zip(names[2:], contents[2:], strict=True)}
         stated = {name: (entry["shape"], entry["dtype"]) for name, entry in about["arrays"].items()}
         info, of = about["info"], (about["kind"], about["version"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -110,16 +124,16 @@ def load_model(folder: str, kind: str, version: int = 1) -> SavedModel:
     if found != stated or of != (kind, version):
         problem = f"{ABOUT} and {ARRAYS} do not fit together"
         raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
-    return SavedModel(arrays, info)
+    return SavedModel(arrays, info, texts)
 
 
 def restore_model(
     folder: str,
     kind: str,
     version: int,
-    restored: Callable[[dict[str, AnyArray], dict[str, Any]], Restored],
+    restored: Callable[[SavedModel], Restored],
 ) -> Restored:
-    """Load a model folder and make of its arrays and info what they were saved from.
+    """Load a model folder and make of what it holds what it was saved from.
 
     Raises
     ------
@@ -127,9 +141,9 @@ def restore_model(
         As `load_model`; MODEL01 too where they are not what ``restored`` needs, which tells so by
         a KeyError, TypeError or ValueError.
     """
-    arrays, info = load_model(folder, kind, version)
+    saved = load_model(folder, kind, version)
     try:
-        return restored(arrays, info)
+        return restored(saved)
     except (KeyError, TypeError, ValueError) as error:
         problem = "its files are not what this model holds"
         raise ModelError("MODEL01", path=folder, kind=kind, problem=problem) from error
@@ -145,10 +159,15 @@ def _manifest(place: Place, kind: str) -> dict[str, Any]:
         problem = f"its {MANIFEST} cannot be read"
         raise ModelError("MODEL01", path=place, kind=kind, problem=problem) from error
     whole = isinstance(manifest, dict) and {"kind", "version", "files"} <= manifest.keys()
-    if not whole or not isinstance(manifest["files"], dict):
+    if not whole or not isinstance(manifest["files"], dict) or not _plain(manifest["files"]):
         problem = f"its {MANIFEST} is not one of a model"
         raise ModelError("MODEL01", path=place, kind=kind, problem=problem)
     return manifest
+
+
+def _plain(names: Mapping[str, Any]) -> bool:
+    """Tell whether all are names of files in the folder itself."""
+    return all(re.fullmatch(r"\w[\w.-]*", name, re.ASCII) for name in names)
 
 
 def _checked(place: Place, name: str, manifest: dict[str, Any], kind: str) -> bytes:

@@ -58,6 +58,20 @@ def test_records_quarantine_and_counts(spark: SparkSession, tmp_path: Path):
 
 
 @pytest.mark.spark
+def test_linked_texts_and_links_of_a_system(spark: SparkSession, tmp_path: Path):
+    (tmp_path / "t.jsonl").write_text('{"text": "zor", "concepts": [{"entity": "Zor"}]}\n')
+    (tmp_path / "q.tsv").write_text("qid\tquestion\nW-1\tzor?\n")
+    (tmp_path / "l.tsv").write_text("qid\tmention\tentity_name\tscore\nW-1\tzor\tZor\t1\n")
+    texts = {"kind": "linked_texts", "texts": {"path": str(tmp_path / "t.jsonl")}}
+    system = {"path": str(tmp_path / "l.tsv"), "questions": str(tmp_path / "q.tsv")}
+    for given in (texts, {"kind": "system_links", "system": system}):
+        conf = write_conf(tmp_path, input=given)
+        assert run_job(JOB, ["run", "--conf", conf], spark) == 0
+        records = spark.read.parquet(storage.resolve(str(tmp_path / "out"), "records"))
+        assert "Zor" in str(records.collect())
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("data", "status", "line"),
     [
@@ -82,7 +96,7 @@ def test_missing_input_is_told_before_spark_starts(tmp_path: Path, capsys):
     assert "CONF06: cannot read input.sources.0.path = " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["query_log", "questions", "reuters"])
+@pytest.mark.parametrize("name", ["query_log", "questions", "reuters", "tweets", "webquestions"])
 def test_shipped_confs_are_valid(name: str):
     assert load(str(ROOT / "conf" / "ingest" / f"{name}.yaml"), [], IngestSettings).name == name
 
@@ -91,7 +105,13 @@ def test_shipped_confs_are_valid(name: str):
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     ("name", "rows", "bad"),
-    [("query_log", 203_456, 533), ("questions", 40_466, 0), ("reuters", 21_578, 0)],
+    [
+        ("query_log", 203_456, 533),
+        ("questions", 40_466, 0),
+        ("reuters", 21_578, 0),
+        ("tweets", 4_864, 0),
+        ("webquestions", 2_032, 0),
+    ],
 )
 def test_real_corpora(
     spark: SparkSession, corpora: Path, tmp_path: Path, monkeypatch, name: str, rows: int, bad: int

@@ -60,6 +60,12 @@ class LinkedTextsSettings(Settings):
         return self
 
 
+def linked_texts_paths(source: LinkedTextsSettings, key: str) -> dict[str, str]:
+    """Name the paths to read, by their keys in the conf, below the key of `source`."""
+    paths = {"path": source.path, "annotations": source.annotations}
+    return {f"{key}.{name}": path for name, path in paths.items() if path is not None}
+
+
 class SystemLinksSettings(Settings):
     """What another system said of questions: its links and the questions."""
 

@@ -10,6 +10,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from corpusmill.corpora import schemas
+from corpusmill.corpora.linked_texts import (
+    LinkedTextsSettings,
+    SystemLinksSettings,
+    linked_texts_paths,
+    read_linked_texts,
+    read_system_links,
+)
 from corpusmill.corpora.quarantine import Read, check_share, count_reasons
 from corpusmill.corpora.query_logs import read_query_logs
 from corpusmill.corpora.questions import QuestionSettings, read_questions
@@ -44,10 +51,27 @@ class ReutersInput(Settings):
     reuters: ReutersSettings
 
 
+class LinkedTextsInput(Settings):
+    """Texts with the entities that they mention."""
+
+    kind: Literal["linked_texts"]
+    texts: LinkedTextsSettings
+
+
+class SystemLinksInput(Settings):
+    """What another system said of questions."""
+
+    kind: Literal["system_links"]
+    system: SystemLinksSettings
+
+
 class IngestSettings(JobSettings):
     """The conf of ``jobs/ingest.py``."""
 
-    input: Annotated[QueryLogInput | QuestionsInput | ReutersInput, Field(discriminator="kind")]
+    input: Annotated[
+        QueryLogInput | QuestionsInput | ReutersInput | LinkedTextsInput | SystemLinksInput,
+        Field(discriminator="kind"),
+    ]
 
 
 def read(spark: SparkSession, conf: IngestSettings) -> tuple[Read, StructType]:
@@ -57,6 +81,11 @@ def read(spark: SparkSession, conf: IngestSettings) -> tuple[Read, StructType]:
         return read_query_logs(spark, given.sources, limits, "input.sources"), schemas.QUERIES
     if isinstance(given, QuestionsInput):
         return read_questions(spark, given.questions, limits, "input.questions"), schemas.QUESTIONS
+    if isinstance(given, LinkedTextsInput):
+        return read_linked_texts(spark, given.texts, limits, "input.texts"), schemas.LINKED_TEXTS
+    if isinstance(given, SystemLinksInput):
+        found = read_system_links(spark, given.system, limits, "input.system")
+        return found, schemas.SYSTEM_LINKS
     return read_reuters(spark, given.reuters, limits, "input.reuters"), schemas.DOCUMENTS
 
 
@@ -101,6 +130,11 @@ def inputs(action: str, conf: IngestSettings) -> dict[str, str]:
         return {f"input.sources.{i}.path": each.path for i, each in enumerate(given.sources)}
     if isinstance(given, QuestionsInput):
         return {"input.questions.path": given.questions.path}
+    if isinstance(given, LinkedTextsInput):
+        return linked_texts_paths(given.texts, "input.texts")
+    if isinstance(given, SystemLinksInput):
+        paths = {"path": given.system.path, "questions": given.system.questions}
+        return {f"input.system.{name}": path for name, path in paths.items()}
     return {"input.reuters.path": given.reuters.path}
 
 

@@ -103,8 +103,9 @@ def match_links(gold: Links, predicted: Links, exact: bool = False) -> AnyArray:
     order = np.lexsort((starts, ends, entities, texts))
     order = order[entities[order] != NIL]
     gold_size = len(gold.entities)
-    columns = (each[order] for each in (texts, entities, starts, ends))
-    pairs = _pair(*columns, order < gold_size, exact)
+    pairs = _pair(
+        texts[order], entities[order], starts[order], ends[order], order < gold_size, exact
+    )
     matched = np.full(len(predicted.entities), -1, np.int64)
     paired = (pairs >= 0) & (order >= gold_size)
     matched[order[paired] - gold_size] = order[pairs[paired]]

@@ -1,0 +1,229 @@
+"""Look-up of n-grams in a table of hashed keys, and what is computed a pair of strings.
+
+A key is a range of folded code points (`folding`). Its hash is FNV-1a over code points, mixed, so
+that the hash of a longer n-gram goes on from that of a shorter one. Keys are told apart by their 64
+bits alone: among a million keys, a look-up of an unknown one errs with probability 5e-14.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from corpusmill.types import AnyArray, Offsets
+
+_kernel = njit(cache=True, nogil=True)
+NONE = -1
+_START = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_ONE = np.uint64(1)
+_LETTER_S = ord("s")
+# "As" is no plural of "A", and "was" none of "WA".
+_SHORTEST_PLURAL = 4
+
+
+@_kernel
+def _mixed(value):  # type: ignore[no-untyped-def]
+    value = (value ^ (value >> _HALF)) * _GOLDEN
+    return value ^ (value >> _HALF)
+
+
+@_kernel
+def hash_ranges(folded: AnyArray, starts: Offsets, ends: Offsets) -> AnyArray:
+    """Hash the key ``folded[starts[i]:ends[i]]`` of each range; 0 where it is empty.
+
+    Returns
+    -------
+    uint64, shape (ranges,)
+
+    Notes
+    -----
+    O(code points in all ranges).
+    """
+    hashes = np.zeros(starts.size, np.uint64)
+    for i in range(starts.size):
+        value = _START
+        for at in range(starts[i], ends[i]):
+            value = (value ^ np.uint64(folded[at])) * _PRIME
+        if starts[i] < ends[i]:
+            hashes[i] = _mixed(value)
+    return hashes
+
+
+@_kernel
+def _find(key, hashes, slots):  # type: ignore[no-untyped-def]
+    mask = np.uint64(slots.size - 1)
+    at = key & mask
+    while slots[at] != NONE:
+        if hashes[slots[at]] == key:
+            return slots[at]
+        at = (at + _ONE) & mask
+    return NONE
+
+
+@_kernel
+def find_keys(keys: AnyArray, hashes: AnyArray, slots: AnyArray) -> AnyArray:
+    """Find the number of each key, -1 for an unknown one and for 0.
+
+    Parameters
+    ----------
+    keys : uint64
+    hashes : uint64, shape (known,)
+        The known keys, distinct.
+    slots : int32, a power of two long
+        Their numbers, by `corpora.gazetteer_kernels.index_strings`.
+
+    Returns
+    -------
+    int32, shape (keys,)
+
+    Notes
+    -----
+    O(1) a key.
+    """
+    found = np.full(keys.size, NONE, np.int32)
+    for i in range(keys.size):
+        if keys[i] != 0:
+            found[i] = _find(keys[i], hashes, slots)
+    return found
+
+
+@_kernel
+def find_ngrams(
+    starts: Offsets, ends: Offsets, segments: AnyArray, inner: AnyArray, folded: AnyArray,
+    hashes: AnyArray, slots: AnyArray, longest: int,
+) -> AnyArray:  # fmt: skip
+    """Find all n-grams whose key is known; where it is not, without a last "s".
+
+    Parameters
+    ----------
+    starts, ends : Offsets, shape (units,)
+        Unit u is ``folded[starts[u]:ends[u]]``.
+    segments : int64, shape (units,)
+        An n-gram has units of one segment only; -1 is in none.
+    inner : bool, shape (units,)
+        Where no n-gram begins or ends, as at the "s" of a possessive.
+    folded : uint32
+    hashes, slots
+        The known keys (`find_keys`).
+    longest
+        The most units of an n-gram.
+
+    Returns
+    -------
+    int32, shape (n-grams, 4)
+        First unit, last unit, number of the key, whether an "s" was taken off; by first unit, then
+        by last.
+
+    Notes
+    -----
+    O(code points * longest); n-grams of no letter or digit are not found.
+    """
+    found = np.empty((starts.size * longest, 4), np.int32)
+    count = 0
+    for first in range(starts.size):
+        if segments[first] < 0 or inner[first]:
+            continue
+        value, shorter, size = _START, _START, 0
+        for last in range(first, min(first + longest, starts.size)):
+            if segments[last] != segments[first]:
+                break
+            for at in range(starts[last], ends[last]):
+                shorter = value
+                value = (value ^ np.uint64(folded[at])) * _PRIME
+                size += 1
+            if inner[last] or starts[last] == ends[last]:
+                continue
+            key, cut = _find(_mixed(value), hashes, slots), 0
+            if key == NONE and size >= _SHORTEST_PLURAL and folded[ends[last] - 1] == _LETTER_S:
+                key, cut = _find(_mixed(shorter), hashes, slots), 1
+            if key != NONE:
+                found[count, 0], found[count, 1] = first, last
+                found[count, 2], found[count, 3] = key, cut
+                count += 1
+    return found[:count].copy()
+
+
+@_kernel
+def count_overlaps(firsts: AnyArray, lasts: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Count, for each span, the others that contain it and those that share a unit with it.
+
+    Parameters
+    ----------
+    firsts, lasts : int32, shape (spans,)
+        Units, numbered through all texts; ``firsts`` never falls.
+
+    Returns
+    -------
+    containing, overlapping : int32, shape (spans,)
+
+    Notes
+    -----
+    O(spans * spans within the longest one's reach).
+    """
+    containing = np.zeros(firsts.size, np.int32)
+    overlapping = np.zeros(firsts.size, np.int32)
+    for a in range(firsts.size):
+        for b in range(a + 1, firsts.size):
+            if firsts[b] > lasts[a]:
+                break
+            overlapping[a] += 1
+            overlapping[b] += 1
+            containing[b] += firsts[a] <= firsts[b] and lasts[b] <= lasts[a]
+            containing[a] += firsts[b] <= firsts[a] and lasts[a] <= lasts[b]
+    return containing, overlapping
+
+
+@_kernel
+def compare(
+    folded: AnyArray, starts: Offsets, ends: Offsets, titles: AnyArray, bounds: Offsets,
+    spans: AnyArray, entities: AnyArray,
+) -> tuple[AnyArray, AnyArray]:  # fmt: skip
+    """Compare mentions with titles: edit distance and common beginning, both as shares.
+
+    ``distance = Levenshtein(mention, title) / max(|mention|, |title|)`` and
+    ``beginning = |longest common prefix| / |mention|``, both 0 where a mention is empty.
+
+    Parameters
+    ----------
+    folded, starts, ends
+        Mention m is ``folded[starts[m]:ends[m]]``.
+    titles, bounds
+        Title t is ``titles[bounds[t]:bounds[t + 1]]``.
+    spans, entities : shape (pairs,)
+        The mention and the title of each pair.
+
+    Returns
+    -------
+    distance, beginning : float64, shape (pairs,)
+
+    Notes
+    -----
+    O(|mention| * |title|) a pair. Titles and mentions are compared by their first 64 code points,
+    so that a long one costs no more.
+    """
+    limit = 64
+    distance, beginning = np.zeros(spans.size), np.zeros(spans.size)
+    row = np.empty(limit + 1, np.int64)
+    for pair in range(spans.size):
+        a, b = starts[spans[pair]], bounds[entities[pair]]
+        n = min(ends[spans[pair]] - a, limit)
+        m = min(bounds[entities[pair] + 1] - b, limit)
+        if n == 0:
+            continue
+        same = 0
+        while same < min(n, m) and folded[a + same] == titles[b + same]:
+            same += 1
+        for j in range(m + 1):
+            row[j] = j
+        for i in range(n):
+            diagonal, row[0] = row[0], i + 1
+            for j in range(m):
+                change = diagonal + (folded[a + i] != titles[b + j])
+                diagonal = row[j + 1]
+                row[j + 1] = min(change, diagonal + 1, row[j] + 1)
+        distance[pair] = row[m] / max(n, m)
+        beginning[pair] = same / n
+    return distance, beginning

@@ -1,0 +1,248 @@
+"""The lexicon: surface forms and their candidate entities, in flat arrays. No Spark.
+
+An entity is known by the key of its title (`folding`): "Star_Wars" and "star wars" are one, and so
+are titles that differ in punctuation alone. Redirects are followed before anything is counted.
+Titles are surface forms of their own: whole, without "(...)" at the end, before a comma, without a
+leading "The" or a trailing "F.C.", "Inc." and the like; people also by their last name.
+
+The candidates of a surface form stand in falling order of
+
+    prior(m, e) = 4 log(1 + text + 3 short + query) + 0.5 popularity(e)
+                + 2 [title] + 1.5 [alias] + 1.5 [redirect or hashtag] + 0.7 [candidate]
+                - [last name only] - 0.5 [before a comma only]
+
+so that the first T are what a linker looks at; counts as in `COUNTS`, popularity(e) the sum of the
+attributes in_links, 3 popular, 4 [fame > 0] and facts (`entities.ATTRIBUTES`). The weights were
+set by hand.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from corpusmill.corpora import gazetteer_kernels as tables
+from corpusmill.linking import kernels
+from corpusmill.linking.entities import Entities
+from corpusmill.linking.folding import LOWER, UPPER, characters, keys_of
+from corpusmill.types import AnyArray, Floats, Offsets
+
+COUNTS = ("text", "short", "query")
+"""Kinds of rows that count links: in edited text, in tweets and the like, in queries."""
+NAMES = ("title", "alias", "redirect", "hashtag", "comma", "last_name", "candidate")
+"""Kinds of rows that only say that the entity is called so; a candidate's bits, by place."""
+PATTERNS = 3
+"""All capitals, a capital first, anything else: how a surface form is written."""
+
+
+class KeyTable(NamedTuple):
+    """A hash table of distinct keys.
+
+    Attributes
+    ----------
+    hashes : uint64, shape (keys,)
+    slots : int32, a power of two at least twice as long
+    """
+
+    hashes: AnyArray
+    slots: AnyArray
+
+    @classmethod
+    def build(cls, hashes: AnyArray) -> KeyTable:
+        """Index distinct keys other than 0; O(keys)."""
+        slots = np.full(tables.capacity(len(hashes)), kernels.NONE, np.int32)
+        tables.index_strings(hashes, slots)
+        return cls(hashes, slots)
+
+    def find(self, keys: AnyArray) -> AnyArray:
+        """Find the number of each key, -1 for an unknown one; int32."""
+        return kernels.find_keys(keys, *self)
+
+
+class Lexicon(NamedTuple):
+    """Surface forms with their candidates.
+
+    A surface form takes some 40 bytes, a candidate 18: 1 million forms with 1.4 million candidates
+    are 65 MB.
+
+    Attributes
+    ----------
+    surfaces : KeyTable
+        The keys of the surface forms.
+    offsets : Offsets, shape (surfaces + 1,)
+        Surface s has the candidates ``offsets[s]:offsets[s + 1]``, the likeliest first.
+    written : float32, shape (surfaces, PATTERNS)
+        How often the surface form is written so where its links were counted.
+    links : float32, shape (surfaces, COUNTS)
+        How often the surface form is a link, whatever to.
+    entities : int32, shape (candidates,)
+        Numbers of `entities.Entities`.
+    counts : float32, shape (candidates, COUNTS)
+        How often the surface form is linked to the entity.
+    names : uint8, shape (candidates,)
+        A bit for each of `NAMES`.
+    prior : float32, shape (candidates,)
+    entity_links : float32, shape (entities,)
+        ``text + 3 short`` of each entity, whatever the surface form.
+    """
+
+    surfaces: KeyTable
+    offsets: Offsets
+    written: AnyArray
+    links: AnyArray
+    entities: AnyArray
+    counts: AnyArray
+    names: AnyArray
+    prior: AnyArray
+    entity_links: AnyArray
+
+    @classmethod
+    def build(cls, rows: pa.Table, entities: Entities) -> Lexicon:
+        """Collect candidates from rows of any mix of sources.
+
+        Parameters
+        ----------
+        rows
+            `schemas.LEXICON`; rows whose surface or entity has no letter or digit are passed over,
+            as are entities that ``entities`` does not know.
+        entities
+            Made from the same rows (`Entities.build`).
+
+        Returns
+        -------
+        Lexicon
+
+        Raises
+        ------
+        ValueError
+            A kind that is neither in `COUNTS` nor in `NAMES`.
+
+        Notes
+        -----
+        O(n log n) in the rows and titles.
+        """
+        listed = _with_titles(rows, entities)
+        keys = keys_of(listed["surface"])
+        numbers = listed["number"].to_numpy()
+        kept = np.flatnonzero((keys != 0) & (numbers >= 0))
+        keys, numbers = keys[kept], numbers[kept]
+        kinds = _kind_numbers(listed["kind"])[kept]
+        counts = listed["count"].to_numpy().astype(np.float64)[kept]
+
+        hashes, surface = np.unique(keys, return_inverse=True)
+        pairs, pair = np.unique(surface * entities.size + numbers, return_inverse=True)
+        linked = np.zeros((len(pairs), len(COUNTS)))
+        counted = kinds < len(COUNTS)
+        np.add.at(linked, (pair[counted], kinds[counted]), counts[counted])
+        names = np.zeros(len(pairs), np.uint8)
+        bits = (1 << (kinds[~counted] - len(COUNTS))).astype(np.uint8)
+        np.bitwise_or.at(names, pair[~counted], bits)
+        written = np.zeros((len(hashes), PATTERNS), np.float32)
+        patterns = _patterns(listed["surface"])[kept]
+        np.add.at(written, (surface[counted], patterns[counted]), counts[counted])
+
+        owner, entity = np.divmod(pairs, max(entities.size, 1))
+        links = np.zeros((len(hashes), len(COUNTS)))
+        np.add.at(links, owner, linked)
+        per_pair = linked @ np.array([1.0, 3.0, 0.0])
+        prior = _prior(linked, names, entities.popularity()[entity])
+        order = np.lexsort((entity, -prior, owner))
+        return cls(
+            KeyTable.build(hashes),
+            np.searchsorted(owner, np.arange(len(hashes) + 1)),
+            written,
+            links.astype(np.float32),
+            entity[order].astype(np.int32),
+            linked[order].astype(np.float32),
+            names[order],
+            prior[order].astype(np.float32),
+            np.bincount(entity, per_pair, minlength=entities.size).astype(np.float32),
+        )
+
+
+def _with_titles(rows: pa.Table, entities: Entities) -> pa.Table:
+    """Give surface, number of the entity, kind and count of the rows and of all titles."""
+    given = pa.table(
+        {
+            "surface": rows["surface"],
+            "number": pa.array(entities.numbers(rows["entity"])),
+            "kind": rows["kind"].cast(pa.string()),
+            "count": rows["count"].cast(pa.int64()),
+        }
+    )
+    titles = pc.replace_substring(entities.names, "_", " ")
+    base = pc.replace_substring_regex(titles, r"\s*\([^()]*\)$", "")
+    plain = pc.replace_substring_regex(base, r"^[Tt]he |,? (A?\.?F\.?C\.?|Inc\.?|Ltd\.?)$", "")
+    longer = r"^(.*?) (Corporation|Company|Group)$"
+    plain = pc.replace_substring_regex(plain, longer, r"\1")
+    everyone = np.arange(entities.size, dtype=np.int32)
+    people = pa.array(entities.is_type("person"))
+    last = pc.replace_substring_regex(base.filter(people), r"^.*\s", "")
+    forms = [("title", titles), ("title", base), ("title", plain)]
+    forms.append(("comma", pc.replace_substring_regex(base, ", .*$", "")))
+    blocks = [given]
+    for kind, form in forms:
+        blocks.append(_block(form, everyone, kind))
+    two = pc.match_substring(base.filter(people), " ")
+    named = everyone[entities.is_type("person")][two.to_numpy(zero_copy_only=False)]
+    blocks.append(_block(last.filter(two), named, "last_name"))
+    return pa.concat_tables(blocks).combine_chunks()
+
+
+def _block(surfaces: pa.Array, numbers: AnyArray, kind: str) -> pa.Table:
+    return pa.table(
+        {
+            "surface": surfaces,
+            "number": pa.array(numbers),
+            "kind": pa.repeat(kind, len(numbers)),
+            "count": pa.repeat(pa.scalar(1, pa.int64()), len(numbers)),
+        }
+    )
+
+
+def _kind_numbers(kinds: pa.ChunkedArray) -> AnyArray:
+    known = pa.array([*COUNTS, *NAMES])
+    numbers = pc.index_in(kinds, known)
+    if numbers.null_count:
+        odd = kinds.filter(pc.is_null(numbers))[0].as_py()
+        raise ValueError(f"{odd!r} is no kind of a lexicon's row")
+    return numbers.to_numpy()
+
+
+def _patterns(surfaces: pa.ChunkedArray) -> AnyArray:
+    found = characters(surfaces.combine_chunks())
+    bounds = found.texts
+    return written_as(found.before(UPPER), found.before(LOWER), bounds[:-1], bounds[1:])
+
+
+def written_as(upper: Offsets, lower: Offsets, starts: AnyArray, ends: AnyArray) -> AnyArray:
+    """Tell how ranges of characters are written: 0 all capitals, 1 a capital first, 2 otherwise.
+
+    Parameters
+    ----------
+    upper, lower : Offsets, shape (characters + 1,)
+        How many capitals and small letters stand before each place.
+    starts, ends
+        The ranges.
+    """
+    capitals, small = upper[ends] - upper[starts], lower[ends] - lower[starts]
+    first = upper[np.minimum(starts + 1, ends)] > upper[starts]
+    return np.where((capitals > 0) & (small == 0), 0, np.where(first, 1, 2))
+
+
+def has_name(names: AnyArray, kind: str) -> AnyArray:
+    """Tell which candidates have the bit of a kind of `NAMES`."""
+    return (names >> NAMES.index(kind)) & 1 != 0
+
+
+def _prior(counts: Floats, names: AnyArray, popularity: Floats) -> Floats:
+    prior = 4.0 * np.log1p(counts @ np.array([1.0, 3.0, 1.0])) + 0.5 * popularity
+    for kind, weight in {"title": 2.0, "alias": 1.5, "candidate": 0.7}.items():
+        prior += weight * has_name(names, kind)
+    prior += 1.5 * (has_name(names, "redirect") | has_name(names, "hashtag"))
+    only = np.where(counts.any(axis=1), 0, names)
+    prior -= 1.0 * (only == 1 << NAMES.index("last_name"))
+    return prior - 0.5 * (only == 1 << NAMES.index("comma"))

@@ -1,4 +1,4 @@
-"""Raw files to Parquet: query logs, Reuters-21578, labelled questions."""
+"""Raw files to Parquet: query logs, Reuters-21578, labelled questions, texts with entities."""
 
 import sys
 

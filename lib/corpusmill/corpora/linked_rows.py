@@ -104,27 +104,35 @@ def parse_groups(
     udf = arrow_udf(run, schema).asNondeterministic()  # type: ignore[call-overload]
     # Of numbers written in digits the shorter is the smaller.
     order = [F.col("text").isNull().alias("no_text"), F.length("position").alias("digits")]
-    row = F.struct(*order, "position", "source", "record", "text", "surface", "entity", "score")
-    good = rows.where("reason is null").groupBy("text_id")
-    grouped = good.agg(F.array_sort(F.collect_list(row)).alias("rows"))
+    kept = ["position", "source", "reason", "record", "text", "surface", "entity", "score"]
+    # A row that is bad by itself is a group by itself.
+    good = F.col("reason").isNull()
+    keys = [F.when(good, F.col("text_id")).alias("text_id")]
+    keys += [F.when(~good, F.col(name)).alias(f"bad_{name}") for name in ("source", "position")]
+    rows_of = F.array_sort(F.collect_list(F.struct(*order, *kept)))
+    grouped = rows.groupBy(*keys).agg(rows_of.alias("rows"))
     first = F.element_at("rows", 1)
     texts = F.array_compact(F.array_distinct(F.col("rows")["text"]))
+    reason = (
+        F.when(first["reason"].isNotNull(), first["reason"])
+        .when(F.size(texts) == 0, UNKNOWN_TEXT)
+        .when(F.size(texts) > 1, TWO_TEXTS)
+    )
     said = F.filter("rows", lambda r: F.concat_ws("", r["surface"], r["entity"]) != "")
-    reason = F.when(F.size(texts) == 0, UNKNOWN_TEXT).when(F.size(texts) > 1, TWO_TEXTS)
-    groups = grouped.select(
+    given = [
+        "text_id",
+        F.when(reason.isNull(), first["text"]),
+        F.transform(said, lambda r: _or_empty(r["surface"])),
+        F.transform(said, lambda r: _or_empty(r["entity"])),
+        F.transform(said, lambda r: F.coalesce(r["score"], F.lit(0.0))),
+    ]
+    return grouped.select(
         first["source"].alias("source"),
         first["position"].alias("position"),
         reason.alias("reason"),
         first["record"].alias("record"),
-        "text_id",
-        F.when(reason.isNull(), first["text"]).alias("text"),
-        said.alias("said"),
+        udf(*given).alias("found"),
     )
-    surfaces = F.transform("said", lambda r: _or_empty(r["surface"]))
-    entities = F.transform("said", lambda r: _or_empty(r["entity"]))
-    scores = F.transform("said", lambda r: F.coalesce(r["score"], F.lit(0.0)))
-    parsed = groups.withColumn("found", udf("text_id", "text", surfaces, entities, scores))
-    return parsed.unionByName(rows.where("reason is not null"), allowMissingColumns=True)
 
 
 def attempt(build: Callable[..., tuple[Any, ...]], *given: Any) -> tuple[Any, ...]:

@@ -55,6 +55,9 @@ def test_several_entities_of_a_mention_and_concepts_without_one():
     assert found.mentions == [Mention(11, 14, "Ada_(name)")]
     assert found.entities == ["Ada_(name)", "Ada"]
     assert parse_record(record({"start": 0, "end": 6, "entities": []})).mentions[0].entity is None
+    huge = [{"entity": "Ada", "score": 10**400}, {"entity": "Bay", "score": 1.5}, {"score": "9"}]
+    found = parse_record(record({"start": 0, "end": 6, "entities": huge}))
+    assert (found.mentions[0].entity, found.entities) == ("Ada", ["Ada", "Bay"])
     concepts = [{"entity": "Bay"}, {"entity": "-"}, {"entity": "bay"}]
     found = parse_record(json.dumps({"text": TEXT, "concepts": concepts}))
     assert (found.mentions, found.entities) == ([], ["Bay"])
@@ -142,6 +145,7 @@ def test_a_mention_that_is_not_there(surface: str):
         (record({"start": 0.0, "end": 1}), "bad offsets at mention 1"),
         (record({"start": False, "end": 1}), "bad offsets at mention 1"),
         (record({"start": -1, "end": 1}), "mention outside of the text at mention 1"),
+        (record({"start": 0, "end": 10**400}), "mention outside of the text at mention 1"),
         (record({"start": 0, "end": 28}), "mention outside of the text at mention 1"),
         (record({"tok_start": 0, "tok_end": 7}), "mention outside of the text at mention 1"),
         (record({"start": 2, "end": 2}), "empty mention at mention 1"),

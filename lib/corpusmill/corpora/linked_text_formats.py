@@ -335,7 +335,8 @@ def _names(record: dict[str, Any], number: int = 0) -> list[str]:
 
 def _weight(record: dict[str, Any], key: str) -> float:
     value = record.get(key)
-    return float(value) if isinstance(value, int | float) else 0.0
+    # Not as a float: whole numbers of JSON have no limit.
+    return value if isinstance(value, int | float) else 0.0
 
 
 def _linked(

@@ -93,8 +93,22 @@ def parse_groups(
 ) -> DataFrame:
     """Bring rows together by ``text_id`` and build ``found`` of each text and its annotations.
 
-    Rows hold a text, an annotation (``surface``, ``entity``, ``score``), or both. A fault puts the
-    text into quarantine, at its first row; rows that are bad by themselves are there one by one.
+    Parameters
+    ----------
+    rows
+        What the readers here give: each row has a text, an annotation (``surface``, ``entity``,
+        ``score``), or both.
+    build
+        From id, text, surfaces, entities and scores to the fields of `schema` behind the first two;
+        raises MalformedText.
+    schema
+        ``reason``, ``place`` and the fields of a record.
+
+    Returns
+    -------
+    DataFrame
+        ``source``, ``position``, ``reason``, ``record`` and ``found``. A text with a fault has the
+        place of its first row; a row that is bad by itself stays a row.
     """
 
     def run(*columns: pa.Array) -> pa.Array:

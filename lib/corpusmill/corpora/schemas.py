@@ -162,3 +162,43 @@ SYSTEM_LINKS = T.StructType(
     ]
 )
 """What another system says of a text, the highest score first; its mentions may overlap."""
+
+LEXICON = T.StructType(
+    [
+        T.StructField("surface", T.StringType(), nullable=False),
+        T.StructField("entity", T.StringType(), nullable=False),
+        T.StructField("source", T.StringType(), nullable=False),
+        T.StructField("kind", T.StringType(), nullable=False),
+        T.StructField("count", T.LongType(), nullable=False),
+    ]
+)
+"""A surface form of an entity: how often ``source`` links it so, or that it is called so. ``kind``
+is one of `corpusmill.corpora.knowledge_names`; in a row of kind redirect the surface is a title
+that stands for the entity."""
+
+ENTITIES = T.StructType(
+    [
+        T.StructField("entity", T.StringType(), nullable=False),
+        T.StructField("attribute", T.StringType(), nullable=False),
+        T.StructField("value", T.DoubleType(), nullable=False),
+    ]
+)
+"""A value of an attribute of an entity (`corpusmill.corpora.knowledge_names`); an entity may stand
+in several rows."""
+
+LINKS = T.StructType(
+    [
+        T.StructField("source", T.StringType(), nullable=False),
+        T.StructField("target", T.StringType(), nullable=False),
+    ]
+)
+"""The page ``source`` links to the page ``target``; both are titles."""
+
+WORD_COUNTS = T.StructType(
+    [
+        T.StructField("key", T.LongType(), nullable=False),
+        T.StructField("count", T.LongType(), nullable=False),
+        T.StructField("capitals", T.LongType(), nullable=False),
+    ]
+)
+"""How often texts have a word or n-gram, by the bits of its key, and with a capital first."""

@@ -8,17 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusmill.corpora.knowledge_names import ATTRIBUTES, TYPE_PREFIX, TYPES
 from corpusmill.linking import kernels
 from corpusmill.linking.folding import characters, keys_of
 from corpusmill.types import AnyArray, Flags, Floats, Offsets
 
-ATTRIBUTES = ("in_links", "out_links", "popularity", "popular", "fame", "views")
-"""What `schemas.ENTITIES` may say of an entity beside its types; of several values the largest."""
 LOGARITHMS = ("in_links", "out_links", "views")
 """The attributes that are counts: log(1 + value) is kept."""
-TYPES = "person location organization product event character brand name".split()
-"""Types of entities, bits by place; "name" is a page about a name and not about its bearer."""
-TYPE_PREFIX = "type:"
 
 
 class Entities(NamedTuple):
@@ -37,7 +33,7 @@ class Entities(NamedTuple):
     attributes : float32, shape (entities, ATTRIBUTES)
         0 where nothing is known.
     types : uint8, shape (entities,)
-        A bit for each of `TYPES`.
+        A bit for each of `knowledge_names.TYPES`.
     titles, title_bounds
         Folded code points of the titles without "(...)": title e is
         ``titles[title_bounds[e]:title_bounds[e + 1]]``.
@@ -122,7 +118,7 @@ class Entities(NamedTuple):
         return _numbers(self.keys, self.owners, titles)
 
     def is_type(self, name: str) -> Flags:
-        """Tell which entities are of a type of `TYPES`."""
+        """Tell which entities are of a type of `knowledge_names.TYPES`."""
         return (self.types >> TYPES.index(name)) & 1 != 0
 
     def attribute(self, name: str, entities: AnyArray) -> Floats:

@@ -1,8 +1,9 @@
 """The features of a row: a mention and what it may be. No Spark.
 
 `FEATURES` is the table of all of them; `feature_matrix` computes them for a batch. In what follows
-m is the mention, e the entity of the row, c the links counted in the lexicon (`lexicon.COUNTS`), k
-its kinds. Features of m are the same in all its rows; those of e are 0 in the row of Nil.
+m is the mention, e the entity of the row, c the links counted in the lexicon, by kind
+(`knowledge_names.LINK_KINDS`), k the kinds of names (`NAME_KINDS` there). Features of m are the
+same in all its rows; those of e are 0 in the row of Nil.
 
 Source: Yang and Chang 2015, section 4.2, name their sorts (base statistics, capitalisation rate,
 popularity, context capitalisation, entity type, NER type); the formulas are ours.
@@ -14,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corpusmill.corpora.knowledge_names import LINK_KINDS, NAME_KINDS, TYPES
 from corpusmill.linking import kernels
 from corpusmill.linking.candidates import NIL, Mentions
-from corpusmill.linking.entities import TYPES
 from corpusmill.linking.folding import DIGIT, LETTER, LOWER, UPPER
 from corpusmill.linking.knowledge import Knowledge
-from corpusmill.linking.lexicon import COUNTS, NAMES, has_name, written_as
+from corpusmill.linking.lexicon import has_name, written_as
 from corpusmill.linking.tokens import CLITIC, HASHTAG, USER
 from corpusmill.linking.units import LONGEST, Units
 from corpusmill.linking.words import BACKGROUNDS
@@ -80,7 +81,7 @@ _BESIDE = [
 _TABLE = [
     ("characters", "base", "characters of m"),
     ("words", "base", "units of m"),
-    *((f"links_{kind}", "base", f"log(1 + c_{kind}(m)), all entities") for kind in COUNTS),
+    *((f"links_{kind}", "base", f"log(1 + c_{kind}(m)), all entities") for kind in LINK_KINDS),
     ("candidates", "base", "candidates of m in the lexicon, 1,000 at most"),
     ("largest_share", "base", "max over e of p_text(e | m)"),
     ("entropy", "base", "-sum p log p, p proportional to p_text(e | m) of the rows' entities"),
@@ -113,9 +114,9 @@ _TABLE = [
     ("prior", "base", "prior(m, e), see the lexicon"),
     ("share_text", "base", "p_text(e | m) = (c_text(m, e) + 0.1) / (c_text(m) + 1)"),
     ("share_short", "base", "p_short(e | m), likewise"),
-    *((f"pair_{kind}", "base", f"log(1 + c_{kind}(m, e))") for kind in COUNTS),
+    *((f"pair_{kind}", "base", f"log(1 + c_{kind}(m, e))") for kind in LINK_KINDS),
     ("sources", "base", "kinds of rows that have (m, e)"),
-    *((f"by_{kind}", "base", f"[{kind} in k(m, e)]") for kind in NAMES),
+    *((f"by_{kind}", "base", f"[{kind} in k(m, e)]") for kind in NAME_KINDS),
     ("in_links", "popularity", "log(1 + links to e in all of Wikipedia), where known"),
     ("out_links", "popularity", "log(1 + links from e), where known"),
     ("popularity", "popularity", "popularity of e, where known"),
@@ -136,7 +137,7 @@ _TABLE = [
 ]
 FEATURES = tuple(Feature(*line) for line in _TABLE)
 """All features, in the order of the matrix."""
-NAMES_OF_FEATURES = tuple(feature.name for feature in FEATURES)
+FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
 
 
 def feature_matrix(units: Units, mentions: Mentions, knowledge: Knowledge) -> Floats:
@@ -170,7 +171,7 @@ def feature_matrix(units: Units, mentions: Mentions, knowledge: Knowledge) -> Fl
     # Needs what stands in the rows: shares of the candidates.
     of_mention |= _spread(mentions, of_row["share_text"])
     matrix = np.empty((len(mentions.candidates), len(FEATURES)))
-    for place, name in enumerate(NAMES_OF_FEATURES):
+    for place, name in enumerate(FEATURE_NAMES):
         known = name in of_mention
         matrix[:, place] = of_mention[name][mentions.owners] if known else of_row[name]
     return matrix
@@ -183,7 +184,7 @@ def _counts(mentions: Mentions, knowledge: Knowledge) -> Columns:
     links = knowledge.lexicon.links[mentions.surfaces].astype(np.float64)
     offsets = knowledge.lexicon.offsets
     size = offsets[mentions.surfaces + 1] - offsets[mentions.surfaces]
-    found: Columns = {f"links_{kind}": np.log1p(links[:, i]) for i, kind in enumerate(COUNTS)}
+    found: Columns = {f"links_{kind}": np.log1p(links[:, i]) for i, kind in enumerate(LINK_KINDS)}
     return {
         **found,
         "characters": mentions.ends - mentions.begins,
@@ -211,7 +212,7 @@ def _background(units: Units, mentions: Mentions, knowledge: Knowledge) -> Colum
     size = inside.sum(axis=1)
     for background, kind in zip(BACKGROUNDS, ("short", "text"), strict=True):
         count, rate = words.seen(of_unit, background), words.capital_rate(of_unit, background)
-        linked, seen = links[:, COUNTS.index(kind)], words.seen(of_mention, background)
+        linked, seen = links[:, LINK_KINDS.index(kind)], words.seen(of_mention, background)
         found |= {
             f"rarest_word_{background}": np.log1p(np.where(inside, count, np.inf).min(axis=1)),
             f"commonest_word_{background}": np.log1p(np.where(inside, count, 0.0).max(axis=1)),
@@ -334,12 +335,12 @@ def _pairs(mentions: Mentions, knowledge: Knowledge) -> Columns:
     names = lexicon.names[candidate] * linked
     prior = lexicon.prior[candidate].astype(np.float64) * linked
     best = lexicon.prior[lexicon.offsets[mentions.surfaces]].astype(np.float64)
-    text, short = COUNTS.index("text"), COUNTS.index("short")
+    text, short = LINK_KINDS.index("text"), LINK_KINDS.index("short")
     shares = {
-        f"share_{COUNTS[kind]}": linked * (counts[:, kind] + _SMALL) / (links[:, kind] + 1.0)
+        f"share_{LINK_KINDS[kind]}": linked * (counts[:, kind] + _SMALL) / (links[:, kind] + 1.0)
         for kind in (text, short)
     }
-    by_name = {f"by_{name}": has_name(names, name) for name in NAMES}
+    by_name = {f"by_{name}": has_name(names, name) for name in NAME_KINDS}
     sources = (counts > 0).sum(axis=1) + np.sum(list(by_name.values()), axis=0)
     return {
         "nil": ~linked,
@@ -347,7 +348,7 @@ def _pairs(mentions: Mentions, knowledge: Knowledge) -> Columns:
         "behind": linked * (best[mentions.owners] - prior),
         "prior": prior,
         **shares,
-        **{f"pair_{kind}": np.log1p(counts[:, i]) for i, kind in enumerate(COUNTS)},
+        **{f"pair_{kind}": np.log1p(counts[:, i]) for i, kind in enumerate(LINK_KINDS)},
         "sources": sources,
         **by_name,
     }

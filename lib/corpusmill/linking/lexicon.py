@@ -11,9 +11,8 @@ The candidates of a surface form stand in falling order of
                 + 2 [title] + 1.5 [alias] + 1.5 [redirect or hashtag] + 0.7 [candidate]
                 - [last name only] - 0.5 [before a comma only]
 
-so that the first T are what a linker looks at; counts as in `COUNTS`, popularity(e) the sum of the
-attributes in_links, 3 popular, 4 [fame > 0] and facts (`entities.ATTRIBUTES`). The weights were
-set by hand.
+so that the first T are what a linker looks at. Counts are by `knowledge_names.LINK_KINDS`, names
+by `NAME_KINDS` there; popularity(e) is `Entities.popularity`. The weights were set by hand.
 """
 
 from __future__ import annotations
@@ -25,15 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusmill.corpora import gazetteer_kernels as tables
+from corpusmill.corpora.knowledge_names import LINK_KINDS, NAME_KINDS
 from corpusmill.linking import kernels
 from corpusmill.linking.entities import Entities
 from corpusmill.linking.folding import LOWER, UPPER, characters, keys_of
 from corpusmill.types import AnyArray, Floats, Offsets
 
-COUNTS = ("text", "short", "query")
-"""Kinds of rows that count links: in edited text, in tweets and the like, in queries."""
-NAMES = ("title", "alias", "redirect", "hashtag", "comma", "last_name", "candidate")
-"""Kinds of rows that only say that the entity is called so; a candidate's bits, by place."""
 PATTERNS = 3
 """All capitals, a capital first, anything else: how a surface form is written."""
 
@@ -76,14 +72,14 @@ class Lexicon(NamedTuple):
         Surface s has the candidates ``offsets[s]:offsets[s + 1]``, the likeliest first.
     written : float32, shape (surfaces, PATTERNS)
         How often the surface form is written so where its links were counted.
-    links : float32, shape (surfaces, COUNTS)
+    links : float32, shape (surfaces, LINK_KINDS)
         How often the surface form is a link, whatever to.
     entities : int32, shape (candidates,)
         Numbers of `entities.Entities`.
-    counts : float32, shape (candidates, COUNTS)
+    counts : float32, shape (candidates, LINK_KINDS)
         How often the surface form is linked to the entity.
     names : uint8, shape (candidates,)
-        A bit for each of `NAMES`.
+        A bit for each of `NAME_KINDS`.
     prior : float32, shape (candidates,)
     entity_links : float32, shape (entities,)
         ``text + 3 short`` of each entity, whatever the surface form.
@@ -118,7 +114,7 @@ class Lexicon(NamedTuple):
         Raises
         ------
         ValueError
-            A kind that is neither in `COUNTS` nor in `NAMES`.
+            A kind that is neither in `LINK_KINDS` nor in `NAME_KINDS`.
 
         Notes
         -----
@@ -134,18 +130,18 @@ class Lexicon(NamedTuple):
 
         hashes, surface = np.unique(keys, return_inverse=True)
         pairs, pair = np.unique(surface * entities.size + numbers, return_inverse=True)
-        linked = np.zeros((len(pairs), len(COUNTS)))
-        counted = kinds < len(COUNTS)
+        linked = np.zeros((len(pairs), len(LINK_KINDS)))
+        counted = kinds < len(LINK_KINDS)
         np.add.at(linked, (pair[counted], kinds[counted]), counts[counted])
         names = np.zeros(len(pairs), np.uint8)
-        bits = (1 << (kinds[~counted] - len(COUNTS))).astype(np.uint8)
+        bits = (1 << (kinds[~counted] - len(LINK_KINDS))).astype(np.uint8)
         np.bitwise_or.at(names, pair[~counted], bits)
         written = np.zeros((len(hashes), PATTERNS), np.float32)
         patterns = _patterns(listed["surface"])[kept]
         np.add.at(written, (surface[counted], patterns[counted]), counts[counted])
 
         owner, entity = np.divmod(pairs, max(entities.size, 1))
-        links = np.zeros((len(hashes), len(COUNTS)))
+        links = np.zeros((len(hashes), len(LINK_KINDS)))
         np.add.at(links, owner, linked)
         per_pair = linked @ np.array([1.0, 3.0, 0.0])
         prior = _prior(linked, names, entities.popularity()[entity])
@@ -204,7 +200,7 @@ def _block(surfaces: pa.Array, numbers: AnyArray, kind: str) -> pa.Table:
 
 
 def _kind_numbers(kinds: pa.ChunkedArray) -> AnyArray:
-    known = pa.array([*COUNTS, *NAMES])
+    known = pa.array([*LINK_KINDS, *NAME_KINDS])
     numbers = pc.index_in(kinds, known)
     if numbers.null_count:
         odd = kinds.filter(pc.is_null(numbers))[0].as_py()
@@ -234,8 +230,8 @@ def written_as(upper: Offsets, lower: Offsets, starts: AnyArray, ends: AnyArray)
 
 
 def has_name(names: AnyArray, kind: str) -> AnyArray:
-    """Tell which candidates have the bit of a kind of `NAMES`."""
-    return (names >> NAMES.index(kind)) & 1 != 0
+    """Tell which candidates have the bit of a kind of `NAME_KINDS`."""
+    return (names >> NAME_KINDS.index(kind)) & 1 != 0
 
 
 def _prior(counts: Floats, names: AnyArray, popularity: Floats) -> Floats:
@@ -244,5 +240,5 @@ def _prior(counts: Floats, names: AnyArray, popularity: Floats) -> Floats:
         prior += weight * has_name(names, kind)
     prior += 1.5 * (has_name(names, "redirect") | has_name(names, "hashtag"))
     only = np.where(counts.any(axis=1), 0, names)
-    prior -= 1.0 * (only == 1 << NAMES.index("last_name"))
-    return prior - 0.5 * (only == 1 << NAMES.index("comma"))
+    prior -= 1.0 * (only == 1 << NAME_KINDS.index("last_name"))
+    return prior - 0.5 * (only == 1 << NAME_KINDS.index("comma"))

@@ -136,7 +136,7 @@ def broken_trees(rows: DataFrame) -> DataFrame:
 
 
 def quick_boosting(**params: Any) -> boosting.StructuredBoosting:
-    few = {"structure": "spans", "trees": 5, "minHessianInLeaf": 0.25, "step": "newton"}
+    few = {"structure": "spans", "trees": 5, "minDataInLeaf": 3}
     return boosting.StructuredBoosting(**{**few, **params})
 
 

@@ -318,6 +318,18 @@ def test_without_any_label_a_fit_is_refused(spark, spec):
             spec.estimator().fit(given)
 
 
+def test_rows_may_come_from_a_file(spark, spec, tmp_path):
+    """Spark then takes every column and list for one that may hold nulls."""
+    rows, model = rows_of(spark, spec), fitted(spark, spec)
+    rows.write.parquet(str(tmp_path / "rows"))
+    read = spark.read.parquet(str(tmp_path / "rows"))
+    assert plain(model.transform(read)) == answers_of(spark, spec)
+    one = arrays_of(model, tmp_path / "one")
+    again = arrays_of(spec.estimator().fit(read), tmp_path / "again")
+    for key, value in one.items():
+        np.testing.assert_allclose(again[key], value, rtol=1e-9, atol=1e-12, err_msg=key)
+
+
 # Partitions and seed
 
 

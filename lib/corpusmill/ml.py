@@ -109,6 +109,12 @@ def checked_columns(
     optional
         Fixed names whose column may be missing: they are null then.
 
+    Returns
+    -------
+    list of Column
+        A list with a null in it, as only files can hold them, is null as a whole: the kernels then
+        find it too short and name its row.
+
     Raises
     ------
     SchemaError
@@ -120,7 +126,7 @@ def checked_columns(
         name = names[field.name]
         if name in df.columns:
             _check_type(name, df.schema[name].dataType, field.dataType)
-            column = F.col(f"`{name}`").cast(field.dataType)
+            column = _cast(F.col(f"`{name}`"), df.schema[name].dataType, field.dataType)
         elif field.name in optional:
             column = F.lit(None).cast(field.dataType)
         else:
@@ -128,6 +134,16 @@ def checked_columns(
             raise SchemaError("DATA04", column=name, found="missing", expected=wanted)
         columns.append(column.alias(field.name))
     return columns
+
+
+def _cast(column: Column, found: T.DataType, wanted: T.DataType) -> Column:
+    if not isinstance(found, T.ArrayType) or not isinstance(wanted, T.ArrayType):
+        return column.cast(wanted)
+    if not found.containsNull:
+        return column.cast(wanted)
+    # Whatever is read from a file may hold nulls, as far as Spark knows.
+    whole = F.when(~F.exists(column, lambda item: item.isNull()), column)
+    return whole.cast(T.ArrayType(wanted.elementType))
 
 
 def _check_type(column: str, found: T.DataType, wanted: T.DataType) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 JOBS = {
     "alignment": "corpusmill.alignment.pipeline:JOB",
+    "boosting": "corpusmill.boosting.pipeline:JOB",
     "fragments": "corpusmill.fragments.pipeline:JOB",
     "ingest": "corpusmill.corpora.pipeline:JOB",
 }

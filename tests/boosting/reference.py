@@ -88,14 +88,9 @@ def random_factors(structure: str, rng: np.random.Generator, examples: int = 4) 
         if structure in ("independent", "chain"):
             spans = [(t, t + 1) for t in range(tokens)]
         elif structure == "spans":
-            spans = (
-                [
-                    sorted(rng.choice(tokens + 1, 2, replace=False))
-                    for _ in range(rng.integers(0, 5))
-                ]
-                if tokens
-                else []
-            )
+            every = [(a, b) for a in range(tokens + 1) for b in range(a + 1, tokens + 1)]
+            drawn = int(rng.integers(0, 5)) if every else 0
+            spans = [every[n] for n in rng.integers(0, len(every) or 1, drawn)]
         else:
             spans = [(a, b) for a in range(tokens) for b in range(a + 1, min(a + 3, tokens) + 1)]
         for start, end in spans:

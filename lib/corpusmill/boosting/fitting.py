@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -129,7 +130,8 @@ def fit_factors(
     Returns
     -------
     BoostingModel
-        The same for any number of partitions, up to the rounding of sums.
+        The same for any number of partitions, up to the rounding of sums; with Newton's steps
+        for any number above one (`corpusmill.boosting.training`).
 
     Raises
     ------
@@ -190,11 +192,25 @@ def train_rank(
         return
     network = Network(machines, port) if len(machines) > 1 else None
     try:
-        boosted = boost(examples, found.sample, settings, seed, rounds, start, network)
+        with quiet():
+            boosted = boost(examples, found.sample, settings, seed, rounds, start, network)
     except LightGBMError as error:
         at = f"{mine['at']} of {', '.join(machines)}"
         raise DataError("BOOST02", rank=at, problem=str(error)) from error
     yield _rank_row(peers.rank, boosted, trees=mine["at"] == machines[0])
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep LightGBM's threads from printing; what goes wrong is raised."""
+    kept = os.dup(1)
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def free_port() -> socket.socket:

@@ -21,9 +21,10 @@ class LearnerSettings(Settings):
         "logistic", description="negative log-likelihood, or structured hinge"
     )
     step: Literal["gradient", "newton"] = Field(
-        "newton",
-        description="leaves are the mean negative gradient (the paper), or divided by the mean "
-        "second derivative; the hinge has none, both are the same there",
+        "gradient",
+        description="leaves are the mean negative gradient (the paper), or that divided by the "
+        "mean second derivative, which the hinge has not: there both are the same. Newton's trees "
+        "are not quite the same on one rank as on several",
     )
     trees: int = Field(300, ge=1, le=100_000, description="boosting rounds")
     learning_rate: float = Field(0.1, gt=0.0, le=1.0, description="what a tree is scaled by")

@@ -5,6 +5,8 @@ network add up the histograms; all ranks end with the same trees. The bounds of 
 one sample that all ranks are given: LightGBM would otherwise take each feature's from one rank's
 rows alone. Derivatives are rounded to a grain whose sums are exact, and of equal gains that of the
 first feature counts most: so that rounding, which the partitioning changes, does not choose splits.
+With gradient steps one rank and several then give the same trees; with Newton's, any number of
+ranks above one does (`parameters` says why).
 """
 
 from __future__ import annotations
@@ -66,10 +68,10 @@ class Boosted(NamedTuple):
 def parameters(settings: LearnerSettings, seed: int, sample: Floats) -> dict[str, Any]:
     """Give LightGBM's parameters, without the network's, for rows like those of the sample.
 
-    LightGBM guesses the rows of a leaf from its share of the second derivatives, and guesses
-    otherwise when ranks share the rows. So a leaf's least size is in rows where each row has the
-    second derivative 1, and in second derivatives where not; there a row has at most 1/4, a leaf of
-    1/4 is never guessed below the 1 row without which LightGBM ends the process.
+    Where rows have second derivatives of their own, LightGBM guesses how many rows lie on a side
+    of a split from their share of these, bin by bin, and begins with the true number on one rank
+    but with a guess on several. So there a leaf's least size is in second derivatives; what is left
+    of the guess is that a side of no row is not tried, which can differ between one and several.
     """
     newton = has_hessian(settings)
     return {

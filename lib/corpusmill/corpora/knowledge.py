@@ -67,7 +67,7 @@ class LexiconSettings(FileSettings):
         None, min_length=1, description="between several surface forms of one row"
     )
     kinds: dict[Kind, Pattern] = Field(
-        default_factory=lambda: {"text": ""},
+        default={"text": ""},
         min_length=1,
         description="a row is of the first kind whose pattern is found in its source",
     )
@@ -216,7 +216,8 @@ def read_entities(
     DataError
         A damaged file, or one whose header differs; some only when the result is computed.
     """
-    fields = {"entity": source.entity, **source.values}
+    fields: dict[str, ColumnName] = {"entity": source.entity}
+    fields |= {str(name): column for name, column in source.values.items()}
     fields |= {} if source.type is None else {"type": source.type}
     table = read_table(spark, source, fields, quarantine, key)
     numbers = {name: F.nullif(F.trim(name), F.lit("")).try_cast("double") for name in source.values}
@@ -301,10 +302,9 @@ def _named(
         return table
     ids = _columns("id", names.id)
     known = read_table(table.sparkSession, names, {**ids, "name": names.name}, limits, key)
-    known = known.where(F.col("reason").isNull() & ~_empty("name")).groupBy(
-        _id(list(ids)).alias(column)
-    )
-    joined = table.join(known.agg(F.min("name").alias("name")), column, "left")
+    known = known.where(F.col("reason").isNull() & ~_empty("name"))
+    known = known.groupBy(_id(list(ids)).alias(column)).agg(F.min("name").alias("name"))
+    joined = table.join(known, column, "left")
     missing = F.when(F.col("name").isNull() & ~_empty(column), UNKNOWN_ID)
     reason = F.coalesce("reason", missing)
     return joined.withColumns({"reason": reason, column: F.col("name")}).drop("name")

@@ -296,14 +296,14 @@ def _lists(units: Units, mentions: Mentions, knowledge: Knowledge) -> Columns:
     type_word = np.logical_or.reduce([in_list[name] for name in kinds[1:]])
     common = words.has(of_unit, "common") | units.inner
     found: Columns = {
-        f"has_{name}": (flags[members] & inside).any(axis=1) for name, flags in in_list.items()
+        f"has_{name}": np.any(flags[members] & inside, axis=1) for name, flags in in_list.items()
     }
     for name in (*_BEFORE, "determiner", "retweet"):
         found[f"after_{name}"] = has_before & words.has(of_unit[before], name)
     return {
         **found,
         "common": words.has(of_mention, "common"),
-        "all_common": (common[members] | ~inside).all(axis=1),
+        "all_common": np.all(common[members] | ~inside, axis=1),
         "has_first_name": words.has(of_unit[mentions.firsts], "first_name"),
         "has_last_name": words.has(of_unit[mentions.lasts], "last_name"),
         "before_type_word": has_after & type_word[after],
@@ -358,6 +358,8 @@ def _entities(units: Units, mentions: Mentions, knowledge: Knowledge) -> Columns
     entities, lexicon = knowledge.entities, knowledge.lexicon
     entity = mentions.entities(lexicon)
     linked = entity != NIL
+    # Nil's row looks at some entity and takes nothing from it.
+    entity = np.where(linked, entity, 0)
     types = entities.types[entity] * linked
     names = ("in_links", "out_links", "popularity", "popular", "fame", "views")
     found: Columns = {name: linked * entities.attribute(name, entity) for name in names}
@@ -373,15 +375,17 @@ def _entities(units: Units, mentions: Mentions, knowledge: Knowledge) -> Columns
         "entity_links": np.log1p(linked * lexicon.entity_links[entity].astype(np.float64)),
         **{f"is_{name}": (types >> bit) & 1 for bit, name in enumerate(TYPES)},
     }
-    return found | _titles(units, mentions, knowledge, entity)
+    return found | _titles(units, mentions, knowledge, entity, linked)
 
 
-def _titles(units: Units, mentions: Mentions, knowledge: Knowledge, entity: AnyArray) -> Columns:
+def _titles(
+    units: Units, mentions: Mentions, knowledge: Knowledge, entity: AnyArray, linked: Flags
+) -> Columns:
     entities = knowledge.entities
-    folds, linked, bounds = units.characters.folds, entity != NIL, entities.title_bounds
+    folds, bounds = units.characters.folds, entities.title_bounds
     distance, beginning = np.zeros(len(entity)), np.zeros(len(entity))
     distance[linked], beginning[linked] = kernels.compare(
-        units.characters.folded, folds[mentions.begins], folds[mentions.ends],
+        units.characters.folded, folds[mentions.begins], folds[mentions.ends] - mentions.cut,
         entities.titles, bounds, mentions.owners[linked], entity[linked],
     )  # fmt: skip
     key = knowledge.lexicon.surfaces.hashes[mentions.surfaces][mentions.owners]

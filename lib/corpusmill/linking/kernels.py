@@ -227,3 +227,73 @@ def compare(
         distance[pair] = row[m] / max(n, m)
         beginning[pair] = same / n
     return distance, beginning
+
+
+@_kernel
+def jaccard(
+    text_rows: Offsets, entity: AnyArray, chosen: AnyArray, links: AnyArray, bounds: Offsets,
+    found: AnyArray,
+) -> None:  # fmt: skip
+    """Set the Jaccard coefficient of in-link sets of each row's entity and its text's others.
+
+    Parameters
+    ----------
+    text_rows : Offsets, shape (texts + 1,)
+        Text n has the rows ``text_rows[n]:text_rows[n + 1]``.
+    entity : int32, shape (rows,)
+        Below 0: none, and ``found`` stays as it is.
+    chosen : bool, shape (rows,)
+        Rows whose entities are found in the text.
+    links, bounds
+        The pages ``links[bounds[e]:bounds[e + 1]]`` link to e, ascending.
+    found : float64, shape (rows,)
+        The result.
+
+    Notes
+    -----
+    O(in-links of e and of the chosen ones) a row, and their sorting a text. A page counts for
+    the others of e if more chosen entities than e have it: how many have it is counted once.
+    """
+    for text in range(text_rows.size - 1):
+        first, last = text_rows[text], text_rows[text + 1]
+        picked = np.unique(entity[first:last][chosen[first:last]])
+        total = 0
+        for e in picked:
+            total += bounds[e + 1] - bounds[e]
+        if total == 0:
+            continue
+        pages = np.empty(total, links.dtype)
+        at = 0
+        for e in picked:
+            size = bounds[e + 1] - bounds[e]
+            pages[at : at + size] = links[bounds[e] : bounds[e + 1]]
+            at += size
+        pages.sort()
+        for row in range(first, last):
+            e = entity[row]
+            if e < 0:
+                continue
+            itself = 0
+            where = np.searchsorted(picked, e)
+            if where < picked.size and picked[where] == e:
+                itself = 1
+            found[row] = _overlap(pages, links[bounds[e] : bounds[e + 1]], itself)
+
+
+@_kernel
+def _overlap(pages, own, itself):  # type: ignore[no-untyped-def]
+    """Jaccard of ``own`` and the pages that stand in ``pages``, once more if ``own`` is in it."""
+    both, others, at, mine = 0, 0, 0, 0
+    while at < pages.size:
+        page, times = pages[at], 0
+        while at < pages.size and pages[at] == page:
+            times += 1
+            at += 1
+        while mine < own.size and own[mine] < page:
+            mine += 1
+        is_own = mine < own.size and own[mine] == page
+        if times > itself * is_own:
+            others += 1
+            both += is_own
+    union = others + own.size - both
+    return both / union if union > 0 else 0.0

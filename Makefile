@@ -2,6 +2,8 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Processes of the tests, each with a Spark session of its own.
+PROCESSES := 2
 QUICK := not spark and not corpus and not cluster and not long and not slow
 SOURCES := $(shell find lib/corpusmill $(wildcard jobs conf) -type f -not -name '*.pyc')
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
@@ -22,7 +24,7 @@ demo: $(VENV)/.base java  ## Run the query-log job on the embedded sample and sh
 
 test: setup dist  ## Everything but the slow tests: lint, types, import contracts, all tests
 	@$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n $(PROCESSES) --dist loadfile
 
 check: $(VENV)/.dev lint  ## Format, lint, types, import contracts and the quick tests: under a minute
 	$(BIN)/python -m pytest -q -m "$(QUICK)"

@@ -151,6 +151,7 @@ def test_broken_file_is_named(name: str, place: Path, trained: Path, run: Run) -
     assert (trained / "current.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_between_two_jobs_of_a_session(place: Path, run: Run) -> None:
     """Nothing that the first job cached is taken for what the second one reads."""
     for lines in (b"fox fur\t1\n", b"fox fur\t1\nfox cast\t5\nhello\t1\n"):
@@ -180,6 +181,7 @@ def test_list_without_entities(name: str, place: Path, run: Run) -> None:
     assert message in line
 
 
+@pytest.mark.slow
 def test_good_and_bad_lines_add_up(place: Path, run: Run) -> None:
     """Junk of all kinds under the limit, among entities in several spellings."""
     bad = [b"fox \xff fur\t2\n", b"fox zoo\t-3\n", b"\n", b"fox\n", b"fox \x01 fur\t1\n"]
@@ -201,6 +203,7 @@ def test_good_and_bad_lines_add_up(place: Path, run: Run) -> None:
     assert set(foxes["classes"].explode()) <= {"animal", "boat", "film"}
 
 
+@pytest.mark.slow
 def test_skew_and_names_that_look_like_parts(place: Path, run: Run) -> None:
     """Half of all contexts belong to one entity, which is cut; others are called as its parts."""
     contexts = [f"fox w{n}\t1\n" for n in range(1500)]
@@ -220,6 +223,7 @@ def test_skew_and_names_that_look_like_parts(place: Path, run: Run) -> None:
     assert predictions["classes"].notna().all()
 
 
+@pytest.mark.slow
 def test_more_partitions_than_queries(place: Path, run: Run) -> None:
     log = source(place, b"query\tcount\nfox fur\t1\njaguar tyre\t2\nfox cast\t1\n")
     words = [log, f"output={place}/few", "partitions=9"]

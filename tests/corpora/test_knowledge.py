@@ -78,7 +78,7 @@ def test_counts_are_summed_by_kind_and_sources_left_out(spark: SparkSession, tmp
 
 @pytest.mark.spark
 def test_surfaces_may_be_several_or_ids(spark: SparkSession, tmp_path: Path):
-    (tmp_path / "aliases.tsv").write_text("New_York_City\tNYC | Big Apple | \nRome\tRoma\n")
+    (tmp_path / "aliases.tsv").write_text("New_York_City\tNYC | Big Apple | \nRome\tRoma\nOslo\t\n")
     source = LexiconSettings(
         path=str(tmp_path / "aliases.tsv"),
         surface=1,
@@ -86,7 +86,9 @@ def test_surfaces_may_be_several_or_ids(spark: SparkSession, tmp_path: Path):
         separator=" | ",
         kinds={"alias": ""},
     )
-    rows = read_lexicon(spark, source, LIMITS).records.collect()
+    found = read_lexicon(spark, source, LIMITS)
+    assert found.quarantine.count() == 0
+    rows = found.records.collect()
     assert sorted((row["surface"], row["entity"], row["kind"]) for row in rows) == [
         ("Big Apple", "New_York_City", "alias"),
         ("NYC", "New_York_City", "alias"),

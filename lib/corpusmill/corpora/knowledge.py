@@ -162,7 +162,8 @@ def read_lexicon(
         "reason",
         F.coalesce(
             "reason",
-            F.when(_empty("surface"), EMPTY_SURFACE),
+            # A list of surface forms may be empty.
+            F.when(_empty("surface") & F.lit(source.separator is None), EMPTY_SURFACE),
             F.when(_empty("entity"), EMPTY_ENTITY),
             F.when(broken, bad.BAD_COUNT),
             F.when(F.col("kind").isNull(), UNKNOWN_KIND),

@@ -28,6 +28,7 @@ MODEL_KINDS = {
     "alignment": "corpusmill.alignment.model:AlignmentModel",
     "boosting": "corpusmill.boosting.model:BoostingModel",
     "fragments": "corpusmill.fragments.model:FragmentsModel",
+    "linking": "corpusmill.linking.model:LinkingModel",
 }
 
 

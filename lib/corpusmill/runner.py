@@ -26,6 +26,7 @@ JOBS = {
     "boosting": "corpusmill.boosting.pipeline:JOB",
     "fragments": "corpusmill.fragments.pipeline:JOB",
     "ingest": "corpusmill.corpora.pipeline:JOB",
+    "linking": "corpusmill.linking.pipeline:JOB",
 }
 
 

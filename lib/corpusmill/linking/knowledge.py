@@ -9,10 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from corpusmill import storage
 from corpusmill.linking.entities import Entities
 from corpusmill.linking.lexicon import KeyTable, Lexicon
 from corpusmill.linking.words import Words
 from corpusmill.types import AnyArray
+
+KIND = "knowledge"
+VERSION = 1
 
 
 class Knowledge(NamedTuple):
@@ -62,3 +66,21 @@ class Knowledge(NamedTuple):
             part("entities", Entities, names=names.cast(pa.string())),
             part("words", Words, keys=KeyTable.build(arrays["words.keys"])),
         )
+
+
+def save_knowledge(folder: str, knowledge: Knowledge) -> None:
+    """Write it as npz without pickle, under a manifest."""
+    storage.save_model(folder, KIND, VERSION, knowledge.arrays(), {})
+
+
+def load_knowledge(folder: str) -> Knowledge:
+    """Read what `save_knowledge` wrote, after its manifest has been checked.
+
+    Raises
+    ------
+    ModelError
+        Missing, altered, truncated, or of another kind.
+    """
+    return storage.restore_model(
+        folder, KIND, VERSION, lambda saved: Knowledge.of_arrays(saved.arrays)
+    )

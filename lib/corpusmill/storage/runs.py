@@ -195,9 +195,9 @@ class Run:
         """Where this run keeps a part: a local path, or a URI."""
         return str(self.folder / _checked_part(part))
 
-    def checkpoints(self, every: int) -> Checkpoints:
-        """Return the run's checkpoints; they are removed when it commits."""
-        return Checkpoints(self.folder / CHECKPOINTS, every)
+    def checkpoints(self, every: int, stage: str = "all") -> Checkpoints:
+        """Return the checkpoints of a stage of the run; they are removed when it commits."""
+        return Checkpoints(self.folder / CHECKPOINTS / stage, every)
 
     def write_parquet(
         self,

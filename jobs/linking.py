@@ -1,0 +1,9 @@
+"""Entity linking in short texts: train, predict, evaluate."""
+
+import sys
+
+from corpusmill.linking.pipeline import JOB
+from corpusmill.runner import run_job
+
+if __name__ == "__main__":
+    sys.exit(run_job(JOB, sys.argv[1:]))

@@ -1,0 +1,159 @@
+"""Training a linker over the partitions of a DataFrame, and tuning its Nil bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from corpusmill import splits
+from corpusmill.boosting.fitting import NOTHING, Progress, fit_factors
+from corpusmill.corpora.schemas import FACTORS
+from corpusmill.evaluation.linking import LinkCounts, count_links
+from corpusmill.linking.coherence import FEATURE_NAMES as COHERENCE_NAMES
+from corpusmill.linking.coherence import coherence
+from corpusmill.linking.factors import factors_of
+from corpusmill.linking.features import FEATURE_NAMES
+from corpusmill.linking.gold import gold_links, linked
+from corpusmill.linking.knowledge import Knowledge
+from corpusmill.linking.model import LinkingModel, flags_of
+from corpusmill.linking.settings import LearnerSettings
+from corpusmill.types import Floats
+
+TEXT_COLUMNS = ("text_id", "text", "mention_starts", "mention_ends", "mention_entities")
+BIASES = np.linspace(-3.0, 3.0, 25)
+"""Where b is looked for (section 4.2 of the paper)."""
+OnStage = Callable[[int, Progress], None]
+
+
+class Fitted(NamedTuple):
+    """A trained linker and how its biases were chosen.
+
+    Attributes
+    ----------
+    model : LinkingModel
+    curves : tuple of LinkCounts
+        By stage, on the development texts, a group for each of `BIASES`.
+    """
+
+    model: LinkingModel
+    curves: tuple[LinkCounts, ...]
+
+
+def fit_links(
+    rows: DataFrame,
+    knowledge: Knowledge,
+    settings: LearnerSettings,
+    seed: int = 13,
+    develop: DataFrame | None = None,
+    block: int = 0,
+    on_block: OnStage = lambda *_: None,
+    starts: Sequence[Progress] = (),
+) -> Fitted:
+    """Train a linker on texts with their true mentions.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The columns `TEXT_COLUMNS` of `corpusmill.corpora.schemas.LINKED_TEXTS`.
+    knowledge : Knowledge
+        Without counts of the rows' own mentions, which would give the answers away.
+    settings : LearnerSettings
+    seed, block
+        As `corpusmill.boosting.fitting.fit_factors`.
+    develop : DataFrame, optional
+        Texts like ``rows``, on which the bias of each stage is tuned; without them it is
+        ``nil_bias`` of the settings.
+    on_block : callable
+        Told the stage, from 0, and what is known after each block of rounds.
+    starts : sequence of Progress
+        By stage, where a checkpoint is resumed.
+
+    Returns
+    -------
+    Fitted
+    """
+    texts = rows.select(*TEXT_COLUMNS)
+    model = LinkingModel(settings, knowledge, (), ())
+    names, curves = FEATURE_NAMES, []
+    for stage in range(settings.stages):
+        factors = splits.map_partitions(texts, partial(factor_rows, model=model), FACTORS).persist()
+        try:
+            start = starts[stage] if stage < len(starts) else NOTHING
+            fitted = fit_factors(
+                factors, settings, seed, names, block, partial(on_block, stage), start
+            )
+        finally:
+            factors.unpersist()
+        trees, bias = (*model.trees, fitted.trees), settings.nil_bias
+        model = LinkingModel(settings, knowledge, trees, (*model.biases, bias))
+        if develop is not None:
+            curves.append(bias_curve(develop, model))
+            model = with_bias(model, best_bias(curves[-1]))
+        names = (*FEATURE_NAMES, *COHERENCE_NAMES)
+    return Fitted(model, tuple(curves))
+
+
+def factor_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
+    """Make the factors of texts; behind a stage, with the features of what it found."""
+    further = None
+    if model.trees:
+        scored = model.score(batch.column("text"))
+        rows = model.decode(scored).rows
+        chosen = flags_of(rows, len(scored.scores))
+        further = coherence(scored.found.mentions, chosen, model.knowledge)
+    found = factors_of(batch, model.knowledge, model.settings.candidates, further)
+    return found.select(FACTORS.names)
+
+
+def bias_curve(rows: DataFrame, model: LinkingModel, biases: Floats = BIASES) -> LinkCounts:
+    """Count right mentions of development texts at each bias, boundaries overlapping.
+
+    Returns
+    -------
+    LinkCounts
+        A group a bias.
+    """
+    kernel = partial(count_biases, model=model, biases=biases)
+    return LinkCounts(**splits.sum_arrays(rows.select(*TEXT_COLUMNS), kernel))
+
+
+def count_biases(
+    batches: Iterator[pa.RecordBatch], model: LinkingModel, biases: Floats
+) -> dict[str, Floats]:
+    """Count a partition at each bias; the kernel of `bias_curve`."""
+    total = np.zeros((4, len(biases)))
+    for batch in batches:
+        gold = gold_links(batch, model.knowledge.entities)
+        scored = model.score(batch.column("text"))
+        for number, bias in enumerate(biases):
+            found = linked(scored, model.decode(scored, bias), model.knowledge)
+            total[:, number] += np.concatenate(count_links(gold, found))
+    return dict(zip(LinkCounts._fields, total, strict=True))
+
+
+def best_bias(counts: LinkCounts, biases: Floats = BIASES) -> float:
+    """Give the bias with the best F1; of equals the one nearest to 0."""
+    f1 = curve(counts)[2]
+    best = np.flatnonzero(f1 >= f1.max() - 1e-12)
+    return float(biases[best[np.argmin(np.abs(biases[best]))]])
+
+
+def curve(counts: LinkCounts) -> Floats:
+    """Give precision, recall and F1 by group, shape (3, groups); 0 where nothing is counted."""
+
+    def share(part: Floats, whole: Floats) -> Floats:
+        return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+    precision, recall = share(counts.right, counts.predicted), share(counts.found, counts.gold)
+    return np.stack([precision, recall, share(2.0 * precision * recall, precision + recall)])
+
+
+def with_bias(model: LinkingModel, bias: float) -> LinkingModel:
+    """Give the model with another bias of its last stage."""
+    biases = (*model.biases[:-1], bias)
+    return LinkingModel(model.settings, model.knowledge, model.trees, biases)

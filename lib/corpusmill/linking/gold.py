@@ -1,0 +1,60 @@
+"""Gold and predicted mentions as the metrics take them. No Spark."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from corpusmill.evaluation.linking import Links
+from corpusmill.linking.entities import Entities
+from corpusmill.linking.folding import keys_of
+from corpusmill.linking.knowledge import Knowledge
+from corpusmill.linking.model import Decoded, Scored
+from corpusmill.types import AnyArray, Offsets
+
+NIL = -1
+
+
+def list_offsets(column: pa.Array) -> Offsets:
+    """Give the offsets of a list column, null lists being empty."""
+    lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def gold_links(batch: pa.RecordBatch, entities: Entities) -> Links:
+    """Read the true mentions of a batch.
+
+    An entity that the knowledge has not is still one to be found: it gets a number behind those of
+    all others, which no prediction has, and so counts against recall.
+    """
+    return Links(
+        list_offsets(batch.column("mention_starts")),
+        batch.column("mention_starts").flatten().to_numpy(zero_copy_only=False),
+        batch.column("mention_ends").flatten().to_numpy(zero_copy_only=False),
+        numbered(batch.column("mention_entities").flatten(), entities),
+    )
+
+
+def numbered(titles: pa.Array, entities: Entities) -> AnyArray:
+    """Give the number of each title, `NIL` for null; titles unknown get numbers of their own."""
+    numbers = entities.numbers(titles).astype(np.int64)
+    valid = titles.is_valid().to_numpy(zero_copy_only=False)
+    unknown = valid & (numbers < 0)
+    _, own = np.unique(keys_of(titles)[unknown], return_inverse=True)
+    numbers[unknown] = entities.size + own
+    numbers[~valid] = NIL
+    return numbers
+
+
+def linked(scored: Scored, decoded: Decoded, knowledge: Knowledge) -> Links:
+    """Give decoded mentions with characters of their texts."""
+    mentions = scored.found.mentions
+    owner = mentions.owners[decoded.rows]
+    text = np.repeat(np.arange(len(decoded.offsets) - 1), np.diff(decoded.offsets))
+    shift = scored.found.units.characters.texts[text]
+    return Links(
+        decoded.offsets,
+        mentions.begins[owner] - shift,
+        mentions.ends[owner] - shift,
+        mentions.entities(knowledge.lexicon)[decoded.rows],
+    )

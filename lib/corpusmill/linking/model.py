@@ -1,0 +1,249 @@
+"""The linker on arrays: knowledge, boosted scores in one or two stages, decoding. No Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from corpusmill import storage
+from corpusmill.boosting.structures import Factors, Spans
+from corpusmill.boosting.training import scores_of
+from corpusmill.frames import record_batch
+from corpusmill.linking.candidates import NIL, Mentions
+from corpusmill.linking.coherence import coherence
+from corpusmill.linking.factors import Found, candidates_of
+from corpusmill.linking.knowledge import Knowledge
+from corpusmill.linking.settings import LearnerSettings
+from corpusmill.types import AnyArray, Flags, Floats, Offsets
+
+VERSION = 1
+STAGES = ("first.txt", "second.txt")
+TEXT_ROWS = pa.schema([("text", pa.string())])
+_INTS, _DOUBLES, _STRINGS = (pa.list_(kind) for kind in (pa.int32(), pa.float64(), pa.string()))
+PREDICTIONS = pa.schema(
+    [
+        ("mention_starts", _INTS),
+        ("mention_ends", _INTS),
+        ("mention_entities", _STRINGS),
+        ("mention_scores", _DOUBLES),
+        ("mention_probabilities", _DOUBLES),
+        ("runner_up_entities", _STRINGS),
+        ("runner_up_probabilities", _DOUBLES),
+    ]
+)
+
+
+class Scored(NamedTuple):
+    """Texts with their candidates and scores.
+
+    Attributes
+    ----------
+    found : Found
+        Candidates and features of the first stage.
+    structure : Spans
+        Over the candidates of all texts.
+    scores : Floats, shape (rows,)
+        F of the last stage, without bias.
+    """
+
+    found: Found
+    structure: Spans
+    scores: Floats
+
+
+class Decoded(NamedTuple):
+    """The mentions of a batch of texts.
+
+    Attributes
+    ----------
+    offsets : Offsets, shape (texts + 1,)
+        Text n has the mentions ``offsets[n]:offsets[n + 1]``, from left to right.
+    rows : int64, shape (mentions,)
+        The row of each.
+    probability : Floats, shape (rows of all candidates,)
+        P(row is in the output), with the bias.
+    """
+
+    offsets: Offsets
+    rows: AnyArray
+    probability: Floats
+
+
+def factors_of_mentions(mentions: Mentions) -> Factors:
+    """Give the factors of mention candidates; places are units of the batch, which is enough."""
+    nothing = np.zeros(len(mentions.candidates), np.int64)
+    return Factors(
+        mentions.texts.astype(np.int64),
+        mentions.rows.astype(np.int64),
+        *_places(mentions),
+        nothing - 1,
+        nothing,
+    )
+
+
+def _places(mentions: Mentions) -> tuple[AnyArray, AnyArray]:
+    text = np.repeat(np.arange(len(mentions.texts) - 1), np.diff(mentions.texts))
+    firsts = mentions.firsts.astype(np.int64)
+    lead = np.zeros(len(mentions.texts) - 1, np.int64)
+    some = np.diff(mentions.texts) > 0
+    # Mentions stand by first unit, so the first of a text has its least.
+    lead[some] = firsts[mentions.texts[:-1][some]]
+    return firsts - lead[text], mentions.lasts.astype(np.int64) + 1 - lead[text]
+
+
+@dataclass(frozen=True)
+class LinkingModel:
+    """A trained linker.
+
+    Parameters
+    ----------
+    settings : LearnerSettings
+    knowledge : Knowledge
+    trees : tuple of str
+        F of each stage in LightGBM's text format, one or two.
+    biases : tuple of float
+        What is added to the score of Nil, a number a stage (b of the paper).
+    """
+
+    KIND: ClassVar[str] = "linking"
+
+    settings: LearnerSettings
+    knowledge: Knowledge
+    trees: tuple[str, ...]
+    biases: tuple[float, ...]
+
+    def first_stage(self) -> LinkingModel:
+        """Give the model without its second stage."""
+        return LinkingModel(self.settings, self.knowledge, self.trees[:1], self.biases[:1])
+
+    def score(self, texts: pa.Array) -> Scored:
+        """Find the candidates of texts, strings or null, and compute F of their rows."""
+        found = candidates_of(texts, self.knowledge, self.settings.candidates)
+        first = self.scored_by(found, scores_of(self.trees[0], found.features))
+        structure, scores = first.structure, first.scores
+        for trees, bias in zip(self.trees[1:], self.biases, strict=False):
+            chosen = structure.best(_biased(structure, scores, bias))
+            further = coherence(found.mentions, chosen, self.knowledge)
+            scores = scores_of(trees, np.hstack([found.features, further]))
+        return Scored(found, structure, scores)
+
+    def scored_by(self, found: Found, scores: Floats) -> Scored:
+        """Give candidates with scores of any kind, to be decoded."""
+        return Scored(found, Spans(factors_of_mentions(found.mentions)), scores)
+
+    def decode(self, scored: Scored, bias: float | None = None) -> Decoded:
+        """Find the best mentions; ``bias`` is by default that of the last stage."""
+        structure = scored.structure
+        biased = _biased(structure, scored.scores, self.biases[-1] if bias is None else bias)
+        chosen = structure.best(biased)
+        chosen[structure.bases] = False
+        rows = np.flatnonzero(chosen)
+        offsets = np.searchsorted(rows, structure.factors.example_rows())
+        order = _by_place(rows, offsets, scored.found.mentions)
+        return Decoded(offsets, rows[order], structure.marginals(biased)[0])
+
+    def predict_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Link the texts of the column ``text``.
+
+        Returns
+        -------
+        pa.RecordBatch
+            `PREDICTIONS`: for each text its mentions from left to right, in characters of the
+            text, with the entity's title, F(entity) - F(Nil) with the bias, the probability, and
+            what else the mention most probably is: another entity, or null for none.
+        """
+        scored = self.score(batch.column("text"))
+        decoded = self.decode(scored)
+        mentions, rows = scored.found.mentions, decoded.rows
+        owner = mentions.owners[rows]
+        nil = mentions.rows[owner]
+        text = np.repeat(np.arange(len(decoded.offsets) - 1), np.diff(decoded.offsets))
+        shift = scored.found.units.characters.texts[text]
+        entities = mentions.entities(self.knowledge.lexicon)
+        second = runner_up(mentions.rows, decoded.probability, rows, owner)
+        scores = scored.scores[rows] - scored.scores[nil] - self.biases[-1]
+        names = self.knowledge.entities.names
+        columns = [
+            (mentions.begins[owner] - shift).astype(np.int32),
+            (mentions.ends[owner] - shift).astype(np.int32),
+            names.take(pa.array(entities[rows])),
+            scores,
+            decoded.probability[rows],
+            names.take(pa.array(entities[second], mask=entities[second] == NIL)),
+            decoded.probability[second],
+        ]
+        bounds = pa.array(decoded.offsets.astype(np.int32))
+        arrays = [
+            pa.ListArray.from_arrays(bounds, pa.array(column)).cast(field.type)
+            for column, field in zip(columns, PREDICTIONS, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=PREDICTIONS)
+
+    def predict_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Link pandas rows with a column ``text``; the columns as `predict_batch`.
+
+        Raises
+        ------
+        SchemaError
+            DATA04: the column is missing.
+        DataError
+            DATA01: it holds something else than texts.
+        """
+        return self.predict_batch(record_batch(frame, TEXT_ROWS)).to_pandas()
+
+    def save(self, folder: str) -> None:
+        """Write knowledge as npz, trees as LightGBM's text and settings as JSON, with manifest."""
+        info = {
+            "settings": self.settings.model_dump(mode="json"), "biases": list(self.biases)
+        }  # fmt: skip
+        texts = dict(zip(STAGES, self.trees, strict=False))
+        storage.save_model(folder, self.KIND, VERSION, self.knowledge.arrays(), info, texts)
+
+    @classmethod
+    def load(cls, folder: str) -> LinkingModel:
+        """Read what `save` wrote, after its manifest has been checked.
+
+        Raises
+        ------
+        ModelError
+            Missing, altered, truncated, or of another kind.
+        """
+        return storage.restore_model(folder, cls.KIND, VERSION, cls._restored)
+
+    @classmethod
+    def _restored(cls, saved: storage.SavedModel) -> LinkingModel:
+        settings = LearnerSettings.model_validate(saved.info["settings"])
+        biases = tuple(float(bias) for bias in saved.info["biases"])
+        trees = tuple(saved.texts[name] for name in STAGES[: len(biases)])
+        return cls(settings, Knowledge.of_arrays(saved.arrays), trees, biases)
+
+
+def _biased(structure: Spans, scores: Floats, bias: float) -> Floats:
+    biased = scores.copy()
+    biased[structure.bases] += bias
+    return biased
+
+
+def runner_up(bounds: Offsets, probability: Floats, rows: AnyArray, owner: AnyArray) -> AnyArray:
+    """Give for each chosen row the likeliest other row of its mention; O(rows of all)."""
+    others = probability.copy()
+    others[rows] = -1.0
+    factor = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    order = np.lexsort((-others, factor))
+    return order[bounds[:-1]][owner]
+
+
+def _by_place(rows: AnyArray, offsets: Offsets, mentions: Mentions) -> AnyArray:
+    text = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return np.lexsort((mentions.begins[mentions.owners[rows]], text))
+
+
+def flags_of(rows: AnyArray, size: int) -> Flags:
+    """Give rows as flags."""
+    flags = np.zeros(size, np.bool_)
+    flags[rows] = True
+    return flags

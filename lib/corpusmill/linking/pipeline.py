@@ -1,0 +1,67 @@
+"""The linking job: train, predict and evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from corpusmill import storage
+from corpusmill.corpora.linked_texts import linked_texts_paths
+from corpusmill.errors import StorageError
+from corpusmill.linking.tasks import evaluation, prediction, training
+from corpusmill.linking.tasks.settings import KnowledgeSettings, LinkingSettings, TextsSettings
+from corpusmill.runner import Job
+
+
+def inputs(action: str, conf: LinkingSettings) -> dict[str, str]:
+    """Name the paths that an action reads, texts, tables and model, by the key of the conf."""
+    given = conf.input
+    if action == "train":
+        return _texts_paths({"train": given.train, "develop": given.develop}) | _knowledge_paths(
+            conf.knowledge
+        )
+    if action == "evaluate":
+        tests = {f"test.{name}": source for name, source in given.test.items()}
+        paths = _texts_paths({"train": given.train, "develop": given.develop, **tests})
+    else:
+        paths = _texts_paths({"texts": given.texts})
+        paths |= {f"input.queries.{n}.path": log.path for n, log in enumerate(given.queries)}
+    try:
+        paths["the output's model"] = storage.resolve(conf.output, "model")
+    except StorageError as error:
+        # An output that cannot be reached is told when the run opens there.
+        if error.code == "STORE02":
+            raise
+    return paths
+
+
+def _texts_paths(sources: Mapping[str, TextsSettings | None]) -> dict[str, str]:
+    paths: dict[str, str] = {}
+    for name, source in sources.items():
+        if source is not None:
+            paths |= linked_texts_paths(source, f"input.{name}")
+    return paths
+
+
+def _knowledge_paths(given: KnowledgeSettings) -> dict[str, str]:
+    paths = {}
+    for part in ("lexicon", "entities", "links", "edited", "common"):
+        for number, source in enumerate(getattr(given, part)):
+            key = f"knowledge.{part}.{number}"
+            paths[f"{key}.path"] = source.path
+            for names in ("surface_names", "entity_names", "names"):
+                other = getattr(source, names, None)
+                if other is not None:
+                    paths[f"{key}.{names}.path"] = other.path
+    return paths
+
+
+JOB = Job(
+    name="linking",
+    settings=LinkingSettings,
+    actions={
+        "train": training.train,
+        "predict": prediction.predict,
+        "evaluate": evaluation.evaluate,
+    },
+    inputs=inputs,
+)

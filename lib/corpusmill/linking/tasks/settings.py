@@ -1,0 +1,73 @@
+"""The conf of the linking job: what is known, the texts, the learner."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from corpusmill.corpora.knowledge import EntitySettings, LexiconSettings, LinkSettings, Pattern
+from corpusmill.corpora.linked_texts import LinkedTextsSettings
+from corpusmill.corpora.sources import SourceSettings
+from corpusmill.linking.settings import LearnerSettings
+from corpusmill.settings import JobSettings, Settings
+
+
+class LinesSettings(Settings):
+    """Plain lines, of which a part is wanted."""
+
+    path: str = Field(min_length=1)
+    pattern: Pattern = Field("(.*)", description="its first group is the part")
+
+
+class KnowledgeSettings(Settings):
+    """Of what the lexicon, the entities and the words are made."""
+
+    lexicon: list[LexiconSettings] = Field(min_length=1)
+    entities: list[EntitySettings] = Field(default_factory=list)
+    links: list[LinkSettings] = Field(default_factory=list)
+    edited: list[LinesSettings] = Field(
+        default_factory=list, description="edited texts, where capitals mean something"
+    )
+    common: list[LinesSettings] = Field(
+        default_factory=list, description="words of a dictionary, one a line, with _ or blanks"
+    )
+
+
+class TextsSettings(LinkedTextsSettings):
+    """Texts with their entities, all or those of some splits."""
+
+    splits: list[str] = Field(default_factory=list, description="by default all")
+
+
+class LinkingInput(Settings):
+    """The texts."""
+
+    train: TextsSettings
+    develop: TextsSettings | None = Field(None, description="on which the Nil bias is tuned")
+    test: dict[str, TextsSettings] = Field(
+        default_factory=dict, description="for evaluate; the first is the one to report"
+    )
+    texts: TextsSettings | None = Field(None, description="for predict")
+    queries: list[SourceSettings] = Field(
+        default_factory=list, description="for predict: query logs; equal queries are linked once"
+    )
+
+
+class BaselineSettings(Settings):
+    """The other methods that evaluate trains beside."""
+
+    methods: list[str] = Field(
+        default_factory=list,
+        description="of perceptron, linear_ssvm, poly_ssvm, mart, lambdarank; each in a task",
+    )
+
+
+class LinkingSettings(JobSettings):
+    """The conf of ``jobs/linking.py``."""
+
+    knowledge: KnowledgeSettings
+    input: LinkingInput
+    model: LearnerSettings = LearnerSettings()
+    baselines: BaselineSettings = BaselineSettings()
+    partitions: int = Field(2, ge=1, le=100_000, description="parts of the texts")
+    checkpoint_trees: int = Field(100, ge=1, description="trees a barrier stage")
+    shown: int = Field(100, ge=0, description="texts on the page of errors")

@@ -63,7 +63,8 @@ def title_forms(entity: str) -> set[tuple[str, str]]:
     base = base_of(title)
     plain = re.sub(r"^[Tt]he |,? (A?\.?F\.?C\.?|Inc\.?|Ltd\.?)$", "", base)
     forms = {("title", title), ("title", base), ("title", plain)}
-    forms.add(("comma", base.split(", ")[0]))
+    if ", " in base:
+        forms.add(("comma", base.split(", ")[0]))
     if is_person(entity) and " " in base:
         forms.add(("last_name", base.split(" ")[-1]))
     return forms

@@ -20,7 +20,7 @@ LOGARITHMS = ("in_links", "out_links", "views")
 class Entities(NamedTuple):
     """Entities by number.
 
-    An entity takes some 110 bytes and 8 an in-link: a million of them are 110 MB.
+    0.95 million of them, with titles of 23 characters on average, are 180 MB.
 
     Attributes
     ----------

@@ -22,6 +22,7 @@ from corpusmill.types import AnyArray, Offsets
 
 UPPER, LOWER, LETTER, DIGIT, STOP = (1 << bit for bit in range(5))
 """What a character is: bits of `Characters.classes`."""
+_PIECE = 100_000
 _STOPS = frozenset('.!?:;|"“”–—…')
 
 
@@ -95,10 +96,17 @@ def keys_of(strings: pa.Array | pa.ChunkedArray) -> AnyArray:
     if isinstance(strings, pa.ChunkedArray):
         strings = strings.combine_chunks()
     encoded = pc.fill_null(strings.cast(pa.string()), "").dictionary_encode()
-    found = characters(encoded.dictionary)
-    bounds = found.folds[found.texts]
-    keys = kernels.hash_ranges(found.folded, bounds[:-1], bounds[1:])
+    distinct = encoded.dictionary
+    # By pieces, because what `characters` gives is some forty times as large as the strings.
+    pieces = (distinct.slice(at, _PIECE) for at in range(0, len(distinct), _PIECE))
+    keys = np.concatenate([np.zeros(0, np.uint64), *(_hash(piece) for piece in pieces)])
     return keys[encoded.indices.to_numpy()]
+
+
+def _hash(strings: pa.Array) -> AnyArray:
+    found = characters(strings)
+    bounds = found.folds[found.texts]
+    return kernels.hash_ranges(found.folded, bounds[:-1], bounds[1:])
 
 
 @cache

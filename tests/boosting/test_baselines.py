@@ -12,17 +12,16 @@ from scipy.optimize import LinearConstraint, minimize
 from corpusmill.boosting import baselines
 from corpusmill.boosting.baselines import (
     BASELINES,
-    LinearScorer,
     Tuning,
     fit_lambdarank,
     fit_linear_svm,
     fit_mart,
     fit_perceptron,
     fit_polynomial_svm,
-    polynomial_map,
     solve_svm,
     standard,
 )
+from corpusmill.boosting.baselines_kernels import mapped_width, products
 from corpusmill.boosting.batches import Examples
 from corpusmill.boosting.losses import hinge, logistic
 from corpusmill.boosting.settings import LearnerSettings
@@ -102,7 +101,7 @@ def quadratic_program(cost: float, every, width: int) -> float:
 def test_svm_reaches_the_optimum_of_the_quadratic_program(structure, seed, cost):
     examples = small(structure, seed)
     every = constraints(examples, structure)
-    solution = solve_svm(examples, cost, 1, 1e-3, 20_000)
+    solution = solve_svm(examples, cost, 0.0, 1, 1e-3, 20_000)
     best = quadratic_program(cost, every, 3)
     assert solution.primal == pytest.approx(primal(solution.weights, cost, every), rel=1e-9)
     assert solution.dual <= best * (1 + 1e-9)
@@ -113,7 +112,7 @@ def test_svm_reaches_the_optimum_of_the_quadratic_program(structure, seed, cost)
 def test_svm_agrees_with_subgradient_descent():
     examples = small("spans", 3, 20)
     every = constraints(examples, "spans")
-    solution = solve_svm(examples, 1.0, 1, 1e-5, 20_000)
+    solution = solve_svm(examples, 1.0, 0.0, 1, 1e-5, 20_000)
     weights, mean = np.zeros(3), np.zeros(3)
     for step in range(1, 1501):
         gradient = weights.copy()
@@ -129,7 +128,7 @@ def test_svm_agrees_with_subgradient_descent():
 
 def test_svm_raises_the_dual_with_every_pass():
     examples = small("spans", 5, 30)
-    found = [solve_svm(examples, 100.0, 1, 0.0, passes) for passes in (0, 1, 2, 4, 8, 16, 32)]
+    found = [solve_svm(examples, 100.0, 0.0, 1, 0.0, passes) for passes in (0, 1, 2, 4, 8, 16, 32)]
     assert [solution.passes for solution in found] == [0, 1, 2, 4, 8, 16, 32]
     assert (np.diff([solution.dual for solution in found]) > 0.0).all()
     assert all(solution.dual <= solution.primal for solution in found)
@@ -139,7 +138,7 @@ def test_svm_raises_the_dual_with_every_pass():
 @SEEDS
 def test_separable_examples_have_no_loss(structure, seed):
     examples = separable(structure, seed, 12)
-    solution = solve_svm(examples, 1000.0, 1, 1e-3, 20_000)
+    solution = solve_svm(examples, 1000.0, 0.0, 1, 1e-3, 20_000)
     scores = examples.features @ solution.weights
     assert hinge(examples.structure, scores, examples.gold).loss.max() < 1e-2
     np.testing.assert_array_equal(decode(examples, scores), examples.gold)
@@ -178,19 +177,46 @@ def test_perceptron_learns_what_is_separable(structure):
     assert (chosen == examples.gold).mean() > 0.95
 
 
-def test_polynomial_map_has_the_inner_products_of_the_kernel():
+def polynomial_map(features, gamma: float):
+    rows = []
+    for x in features:
+        row = [np.sqrt(2 * gamma) * value for value in x]
+        for i in range(len(x)):
+            row.append(gamma * x[i] * x[i])
+            row += [np.sqrt(2) * gamma * x[i] * x[j] for j in range(i + 1, len(x))]
+        rows.append(row)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 3.0])
+def test_products_are_those_of_the_polynomial_kernel(gamma):
     rng = np.random.default_rng(0)
     x, z = rng.normal(0, 1, (7, 5)), rng.normal(0, 1, (4, 5))
-    for gamma in (0.1, 1.0, 3.0):
-        found = polynomial_map(x, gamma) @ polynomial_map(z, gamma).T
-        np.testing.assert_allclose(found, (gamma * x @ z.T + 1.0) ** 2 - 1.0, rtol=1e-12)
-    assert polynomial_map(x, 1.0).shape == (7, 20)
+    mapped = polynomial_map(z, gamma)
+    assert mapped.shape == (4, mapped_width(5, gamma))
+    found = np.array([products(x, weights, gamma) for weights in mapped]).T
+    np.testing.assert_allclose(found, (gamma * x @ z.T + 1.0) ** 2 - 1.0, rtol=1e-12)
+    np.testing.assert_allclose(products(x, z[0], 0.0), x @ z[0], rtol=1e-12)
+    assert len(products(x[:0], mapped[0], gamma)) == 0
 
 
-def test_polynomial_svm_learns_a_product_that_the_linear_one_cannot(monkeypatch):
+@SEEDS
+def test_polynomial_svm_is_the_linear_one_on_mapped_features(seed):
+    examples = small("spans", seed)
+    mapped = examples._replace(features=polynomial_map(examples.features, 0.5))
+    found = solve_svm(examples, 1.0, 0.5, 1, 0.0, 5)
+    expected = solve_svm(mapped, 1.0, 0.0, 1, 0.0, 5)
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-9, atol=1e-12)
+    assert (found.primal, found.dual) == pytest.approx((expected.primal, expected.dual))
+    best = quadratic_program(1.0, constraints(mapped, "spans"), 9)
+    ended = solve_svm(examples, 1.0, 0.5, 1, 1e-3, 20_000)
+    assert ended.dual <= best * (1 + 1e-9)
+    assert best <= ended.primal * (1 + 1e-6)
+    assert ended.primal - ended.dual <= 1e-3 * ended.primal
+
+
+def test_polynomial_svm_learns_a_product_that_the_linear_one_cannot():
     train, test = make_examples("spans", 150, 1), make_examples("spans", 60, 2)
-    # A few rows at a time: scoring goes by blocks.
-    monkeypatch.setattr(baselines, "BLOCK_ROWS", 100)
     right = {}
     for name, scorer in (
         ("linear", fit_linear_svm(train, 10.0, 1)),
@@ -198,17 +224,6 @@ def test_polynomial_svm_learns_a_product_that_the_linear_one_cannot(monkeypatch)
     ):
         right[name] = decode(test, scorer.scores(test.features))[test.gold].mean()
     assert right["polynomial"] > right["linear"] + 0.05
-
-
-def test_scores_are_those_of_the_whole_standardised_matrix(monkeypatch):
-    monkeypatch.setattr(baselines, "BLOCK_ROWS", 4)
-    rng = np.random.default_rng(2)
-    features, weights = rng.normal(3, 2, (10, 3)), rng.normal(0, 1, 9)
-    scaled = standard(features)
-    expected = polynomial_map((features - features.mean(axis=0)) / features.std(axis=0), 0.5)
-    found = LinearScorer(scaled, weights, 0.5).scores(features)
-    np.testing.assert_allclose(found, expected @ weights, rtol=1e-10)
-    assert len(LinearScorer(scaled, weights, 0.5).scores(features[:0])) == 0
 
 
 def test_standard_features_have_mean_0_and_variance_1_and_no_holes():

@@ -15,13 +15,18 @@ each.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from corpusmill.boosting.baselines_kernels import frank_wolfe, perceptron, separate
+from corpusmill.boosting.baselines_kernels import (
+    frank_wolfe,
+    mapped_width,
+    perceptron,
+    products,
+    separate,
+)
 from corpusmill.boosting.batches import Examples
 from corpusmill.boosting.losses import hinge
 from corpusmill.boosting.settings import LearnerSettings
@@ -34,8 +39,6 @@ from corpusmill.types import Floats
 # After `training`, which sets how LightGBM's threads wait before it is loaded.
 import lightgbm as lgb
 
-BLOCK_ROWS = 4096
-"""Rows whose products are made at a time when scoring."""
 MAX_QUERY_ROWS = 10_000
 """LightGBM takes no query with more."""
 
@@ -62,7 +65,7 @@ class Standard(NamedTuple):
 
     def apply(self, features: Floats) -> Floats:
         """Give (x - mean) / scale, 0 where x is NaN; shape (rows, width)."""
-        scaled: Floats = (features - self.mean) / self.scale
+        scaled: Floats = np.ascontiguousarray((features - self.mean) / self.scale)
         scaled[np.isnan(scaled)] = 0.0
         return scaled
 
@@ -80,39 +83,8 @@ def standard(features: Floats) -> Standard:
     return Standard(mean, scale)
 
 
-def polynomial_map(features: Floats, gamma: float) -> Floats:
-    """Map rows so that their inner products are the polynomial kernel of degree 2 without its 1.
-
-        phi(x) . phi(z) = (gamma x . z + 1)^2 - 1
-        phi(x) = (sqrt(2 gamma) x_i;  gamma x_i x_i and sqrt(2) gamma x_i x_j, i < j)
-
-    The 1 is the same for all rows of a factor and cancels.
-
-    Parameters
-    ----------
-    features : Floats, shape (rows, width)
-    gamma : float
-        Above 0.
-
-    Returns
-    -------
-    Floats, shape (rows, width + width (width + 1) / 2)
-    """
-    rows, width = features.shape
-    mapped = np.empty((rows, width + width * (width + 1) // 2))
-    mapped[:, :width] = math.sqrt(2.0 * gamma) * features
-    start = width
-    for i in range(width):
-        part = mapped[:, start : start + width - i]
-        np.multiply(features[:, i : i + 1], features[:, i:], out=part)
-        part[:, 0] *= gamma
-        part[:, 1:] *= math.sqrt(2.0) * gamma
-        start += width - i
-    return mapped
-
-
 class LinearScorer(NamedTuple):
-    """F(x, u) = w . x of standardised features; of their `polynomial_map` if gamma is above 0."""
+    """F(x, u) = w . phi(x) of standardised features, with gamma as for `products`."""
 
     standard: Standard
     weights: Floats
@@ -120,13 +92,7 @@ class LinearScorer(NamedTuple):
 
     def scores(self, features: Floats) -> Floats:
         """Give F of each row, shape (rows,)."""
-        found = np.empty(len(features))
-        for start in range(0, len(features), BLOCK_ROWS):
-            part = self.standard.apply(features[start : start + BLOCK_ROWS])
-            if self.gamma > 0.0:
-                part = polynomial_map(part, self.gamma)
-            found[start : start + BLOCK_ROWS] = part @ self.weights
-        return found
+        return products(self.standard.apply(features), self.weights, self.gamma)
 
 
 class TreeScorer(NamedTuple):
@@ -176,14 +142,19 @@ class Solution(NamedTuple):
 
 
 def solve_svm(
-    examples: Examples, cost: float, seed: int, tolerance: float = 1e-3, max_passes: int = 1000
+    examples: Examples,
+    cost: float,
+    gamma: float,
+    seed: int,
+    tolerance: float = 1e-3,
+    max_passes: int = 1000,
 ) -> Solution:
     r"""Train a structured SVM with margin rescaling by block-coordinate Frank-Wolfe.
 
     minimise over w    |w|^2 / 2 + (C/n) sum_i max_y (loss_i(y) - w . psi_i(y))
 
-    with n examples, psi_i(y) the sum of x_r over y* less that over y, and loss_i(y) the number of
-    rows of y that are not in y*.
+    with n examples, psi_i(y) the sum of phi(x_r) over y* less that over y, and loss_i(y) the number
+    of rows of y that are not in y*.
 
     Parameters
     ----------
@@ -191,6 +162,8 @@ def solve_svm(
         All with known outputs; features without NaN.
     cost : float
         C.
+    gamma : float
+        Of phi: 0 for x itself, above for the polynomial kernel, as for `products`.
     seed : int
         Of the orders of examples.
     tolerance : float
@@ -204,35 +177,42 @@ def solve_svm(
 
     Notes
     -----
-    O(rows * width + edges) a pass; keeps examples * width numbers. The objectives are measured
-    after passes 1, 2, 4, ... and then every tenth, each as dear as a pass. Sources: Tsochantaridis
-    et al. 2004 (n-slack, margin rescaling); Lacoste-Julien et al. 2013, algorithm 4.
+    O(rows * mapped width + edges) a pass; keeps examples * mapped width numbers. The objectives
+    are measured after passes 1, 2, 4, ... and then every tenth, each as dear as a pass. Sources:
+    Tsochantaridis et al. 2004 (n-slack, margin rescaling); Lacoste-Julien et al. 2013, algorithm 4.
     """
     lattices, rng = separate(examples.structure), np.random.default_rng(seed)
-    n, width = len(lattices.example_rows) - 1, examples.features.shape[1]
+    n, width = len(examples.known), mapped_width(examples.features.shape[1], gamma)
     share = cost / max(n, 1)
     weights, parts, losses = np.zeros(width), np.zeros((n, width)), np.zeros(n)
     passes = 0
     while True:
         # Summed anew: what the steps' rounding adds up to must not pass for progress.
         weights = parts.sum(axis=0)
-        found = hinge(examples.structure, examples.features @ weights, examples.gold)
+        scores = products(examples.features, weights, gamma)
+        found = hinge(examples.structure, scores, examples.gold)
         square = float(weights @ weights) / 2.0
         primal, dual = square + share * float(found.loss.sum()), float(losses.sum()) - square
         if primal - dual <= tolerance * primal or passes >= max_passes:
             return Solution(weights, primal, dual, passes)
         for _ in range(min(max(passes, 1), 10, max_passes - passes)):
             frank_wolfe(
-                lattices, examples.features, examples.gold, share, rng, weights, parts, losses
+                lattices,
+                examples.features,
+                gamma,
+                examples.gold,
+                share,
+                rng,
+                weights,
+                parts,
+                losses,
             )
             passes += 1
 
 
 def fit_linear_svm(examples: Examples, cost: float, seed: int) -> LinearScorer:
     """Train a structured SVM on standardised features; see `solve_svm`."""
-    scaled = standard(examples.features)
-    ready = examples._replace(features=scaled.apply(examples.features))
-    return LinearScorer(scaled, solve_svm(ready, cost, seed).weights)
+    return _fit_svm(examples, cost, 0.0, seed)
 
 
 def fit_polynomial_svm(examples: Examples, cost: float, gamma: float, seed: int) -> LinearScorer:
@@ -245,18 +225,16 @@ def fit_polynomial_svm(examples: Examples, cost: float, gamma: float, seed: int)
     cost : float
         C of `solve_svm`.
     gamma : float
-        Above 0. It needs tuning as C does: with 1 / width and a C below 10 too little is learned.
+        Above 0.
     seed : int
-
-    Notes
-    -----
-    As `solve_svm` on the features of `polynomial_map`, all of which are held: with 45 features
-    8.6 kB a row.
     """
+    return _fit_svm(examples, cost, gamma, seed)
+
+
+def _fit_svm(examples: Examples, cost: float, gamma: float, seed: int) -> LinearScorer:
     scaled = standard(examples.features)
-    mapped = polynomial_map(scaled.apply(examples.features), gamma)
-    solution = solve_svm(examples._replace(features=mapped), cost, seed)
-    return LinearScorer(scaled, solution.weights, gamma)
+    ready = examples._replace(features=scaled.apply(examples.features))
+    return LinearScorer(scaled, solve_svm(ready, cost, gamma, seed).weights, gamma)
 
 
 def fit_mart(examples: Examples, settings: LearnerSettings, seed: int) -> TreeScorer:

@@ -146,7 +146,7 @@ def solve_svm(
     cost: float,
     gamma: float,
     seed: int,
-    tolerance: float = 1e-3,
+    tolerance: float = 3e-3,
     max_passes: int = 1000,
 ) -> Solution:
     r"""Train a structured SVM with margin rescaling by block-coordinate Frank-Wolfe.
@@ -311,7 +311,7 @@ class Tuning(NamedTuple):
     epochs: int
     cost: float
     trees: LearnerSettings
-    gamma: float = 0.2
+    gamma: float = 0.05
 
 
 Fit = Callable[[Examples, Tuning, int], Scorer]

@@ -5,14 +5,20 @@ A new estimator adds one `Spec` to `SPECS`.
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.ml import Estimator, Model
 from pyspark.ml.evaluation import Evaluator
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from corpusmill.alignment.estimator import (
     OUTPUTS,
@@ -23,10 +29,17 @@ from corpusmill.alignment.estimator import (
 from corpusmill.alignment.settings import LearnerSettings
 from corpusmill.boosting import estimator as boosting
 from corpusmill.boosting.settings import LearnerSettings as BoostingSettings
-from corpusmill.corpora.schemas import FACTORS, PATTERNS, TREES
+from corpusmill.corpora.schemas import FACTORS, LINKED_TEXTS, PATTERNS, TREES
 from corpusmill.corpora.tree_formats import parse_bracketed
 from corpusmill.fragments import estimator as fragments
 from corpusmill.fragments.settings import LearnerSettings as FragmentsSettings
+from corpusmill.linking import estimator as linking
+from corpusmill.linking.entities import Entities
+from corpusmill.linking.fitting import TEXT_COLUMNS
+from corpusmill.linking.knowledge import Knowledge, save_knowledge
+from corpusmill.linking.lexicon import Lexicon
+from corpusmill.linking.settings import LearnerSettings as LinkingSettings
+from corpusmill.linking.words import Words
 from corpusmill.settings import Settings
 
 
@@ -162,6 +175,68 @@ def broken_factors(rows: DataFrame) -> DataFrame:
     return rows.selectExpr("* except (ends)", "transform(ends, e -> 0) ends")
 
 
+@cache
+def linking_knowledge() -> str:
+    """The folder of what is known of two towns, a person and a team."""
+    known = [
+        ("Varn", "Varn", 5),
+        ("Varn", "Ada_Varn", 9),
+        ("Quell", "Quell", 3),
+        ("FC Quell", "Quell", 1),
+    ]
+    rows = pa.table(
+        {
+            "surface": [surface for surface, _, _ in known],
+            "entity": [entity for _, entity, _ in known],
+            "source": ["s"] * len(known),
+            "kind": ["text"] * len(known),
+            "count": [count for _, _, count in known],
+        }
+    )
+    values = pa.table({"entity": ["Varn"], "attribute": ["in_links"], "value": [7.0]})
+    links = pa.table({"source": ["Quell", "Varn"], "target": ["Varn", "Quell"]})
+    entities = Entities.build(rows, values, links)
+    words = Words.build({}, None, entities)
+    folder = tempfile.mkdtemp(prefix="knowledge")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    save_knowledge(folder, Knowledge(Lexicon.build(rows, entities), entities, words))
+    return folder
+
+
+def quick_linking(**params: Any) -> linking.EntityLinker:
+    few = {"trees": 4, "step": "gradient", "minDataInLeaf": 3, "stages": 2, "featureFraction": 1.0}
+    return linking.EntityLinker(**{**few, "knowledgePath": linking_knowledge(), **params})
+
+
+def linked_rows(spark: SparkSession) -> DataFrame:
+    """Sixty texts in which a word before tells the person from the town, mostly."""
+    rng = np.random.default_rng(5)
+    fillers = "so we all went home again after that long day".split()
+    rows: list[tuple[Any, ...]] = []
+    for n in range(60):
+        words, found = list(rng.choice(fillers, int(rng.integers(1, 6)))), []
+        for _ in range(int(rng.integers(0, 3))):
+            person = rng.random() < 0.5
+            before = ("met", "in") if person == (rng.random() < 0.9) else ("in", "met")
+            words += [before[0], "Varn", *rng.choice(fillers, int(rng.integers(1, 4)))]
+            found.append("Ada_Varn" if person else "Varn")
+        text, starts, place = " ".join(words), [], 0
+        for _ in found:
+            place = text.index("Varn", place)
+            starts.append(place)
+            place += 4
+        row = (starts, [start + 4 for start in starts], found) if n != 59 else (None, None, None)
+        rows.append((f"t{n:02d}", text, *row))
+    schema = T.StructType(
+        [T.StructField(name, LINKED_TEXTS[name].dataType, True) for name in TEXT_COLUMNS]
+    )
+    return spark.createDataFrame(rows, schema)
+
+
+def broken_texts(rows: DataFrame) -> DataFrame:
+    return rows.selectExpr("* except (text)", "cast(null as string) text")
+
+
 SPECS = [
     Spec(
         name="alignment",
@@ -217,5 +292,29 @@ SPECS = [
         seeded={"splits": 2, "splitBy": "random"},
         grid=("linearCost", [0.1, 10.0]),
         evaluator=fragments.TargetEvaluator,
+    ),
+    Spec(
+        name="linking",
+        estimator=quick_linking,
+        defaults=linking.EntityLinker,
+        model=linking.EntityLinkerModel,
+        settings=LinkingSettings,
+        dataset=linked_rows,
+        outputs=(
+            "linked_starts",
+            "linked_ends",
+            "linked_entities",
+            "linked_scores",
+            "linked_probabilities",
+            "runner_up_entities",
+            "runner_up_probabilities",
+            "linking_error",
+        ),
+        required={"text": "array('x')"},
+        labels="mention_starts",
+        break_row=broken_texts,
+        seeded={"featureFraction": 0.5},
+        grid=("learningRate", [0.01, 1.0]),
+        evaluator=linking.LinkEvaluator,
     ),
 ]

@@ -63,7 +63,8 @@ def files_of(model, folder: Path) -> dict[str, bytes]:
 def arrays_of(model, folder: Path):
     """The array model's numbers; of trees in LightGBM's text what predictions depend on."""
     files = files_of(model, folder)
-    trees = files.pop("trees.txt", b"").decode().splitlines()
+    texts = [files[name].decode() for name in sorted(files) if name.endswith(".txt")]
+    trees = "\n".join(texts).splitlines()
     parts = [line.split("=") for line in trees if "=" in line]
     wanted = ("split_feature", "threshold", "leaf_value", "left_child", "right_child")
     return unpack(files["arrays.npz"]) | {

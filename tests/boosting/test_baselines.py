@@ -259,7 +259,7 @@ def test_mart_is_the_softmax_of_each_mention_whatever_overlaps():
     for number in set(leaf):
         mine = leaf == number
         value = -gradient[mine].sum() / hessian[mine].sum()
-        assert scores[mine] == pytest.approx(value, rel=1e-5)
+        assert scores[mine] == pytest.approx(value, rel=1e-3)
 
 
 def test_mart_lowers_the_log_loss_of_mentions():

@@ -3,8 +3,9 @@
 Every rank holds whole examples, computes their gradients by exact inference and lets LightGBM's
 network add up the histograms; all ranks end with the same trees. The bounds of the bins come from
 one sample that all ranks are given: LightGBM would otherwise take each feature's from one rank's
-rows alone. Derivatives are rounded to a grain whose sums are exact, and of equal gains that of the
-first feature counts most: so that rounding, which the partitioning changes, does not choose splits.
+rows alone. Derivatives are rounded to a grain whose sums are exact, of equal gains that of the
+first feature counts most, and none is exactly 0: so nothing that the partitioning changes chooses
+splits.
 With gradient steps one rank and several then give the same trees; with Newton's, any number of
 ranks above one does (`parameters` says why).
 """
@@ -30,6 +31,10 @@ CONNECT_MINUTES = 2
 GRAIN = 2.0**-24
 """Derivatives are multiples of it, at most 1, which float32 holds exactly; float64 then holds the
 sums over half a billion rows exactly, whatever their order."""
+JITTER = 2.0**-16
+"""Added to gradients at most, by the row's features. A feature that gains exactly nothing in a node
+is left out below it by one rank, and not by several: options of a factor have gradients so alike
+that this happens to features which decide between them only together with another one."""
 TIE = 1e-9
 """What a feature's gain counts less than that of the feature before it, relatively: far more than
 the rounding that would else decide between features that split the rows alike."""
@@ -149,12 +154,13 @@ def boost(
     losses: list[float] = []
     loss = LOSSES[settings.loss]
     newton = has_hessian(settings)
+    jitter = JITTER * noise_of(examples.features)
 
     def objective(scores: Floats, _: lgb.Dataset) -> tuple[Floats, Floats]:
         found = loss(examples.structure, scores, examples.gold)
         losses.append(float(found.loss.sum()))
         hessian = grained(found.hessian) if newton else np.ones(len(scores))
-        return grained(found.gradient), np.maximum(hessian, GRAIN)
+        return grained(found.gradient + jitter), np.maximum(hessian, GRAIN)
 
     more: dict[str, Any] = {"objective": objective}
     if network is not None:
@@ -174,6 +180,16 @@ def boost(
 def grained(values: Floats) -> Floats:
     """Round to multiples of `GRAIN`."""
     return np.rint(values / GRAIN) * GRAIN
+
+
+def noise_of(features: Floats) -> Floats:
+    """Give a number in [-1, 1) a row that looks random and depends on its features alone."""
+    bits = np.ascontiguousarray(features).view(np.uint64)
+    mixed = np.zeros(len(features), np.uint64)
+    for column in bits.T:
+        mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
 
 
 def without_parameters(text: str) -> str:

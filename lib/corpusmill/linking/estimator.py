@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
+from functools import partial, reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark import keyword_only
 from pyspark.ml import Estimator, Model
+from pyspark.ml.evaluation import Evaluator
 from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasSeed
 from pyspark.sql import Column, DataFrame
@@ -16,12 +19,15 @@ from pyspark.sql import types as T
 
 from corpusmill import splits
 from corpusmill.corpora.schemas import DOUBLES, INTS, LINKED_TEXTS, STRINGS
-from corpusmill.errors import UsageError
+from corpusmill.errors import DataError, UsageError
+from corpusmill.evaluation.linking import LinkCounts, Links, count_links, link_metrics
 from corpusmill.linking.fitting import TEXT_COLUMNS, fit_links
+from corpusmill.linking.gold import list_offsets
 from corpusmill.linking.knowledge import load_knowledge
 from corpusmill.linking.model import LinkingModel
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.ml import Saved, checked_columns, settings_defaults, settings_of, with_settings
+from corpusmill.types import AnyArray, Floats
 
 OUTPUTS = T.StructType(
     [
@@ -128,7 +134,11 @@ class EntityLinker(Estimator["EntityLinkerModel"], LinkingParams, Saved):
     def _fit(self, dataset: DataFrame) -> EntityLinkerModel:
         rows = dataset.select(*self._inputs(dataset, GOLD)).persist()
         try:
-            known = rows.where(F.col("mention_starts").isNotNull())
+            given = [F.col(name).isNotNull() for name in sorted(GOLD)]
+            known = rows.where(reduce(Column.__and__, given))
+            if known.isEmpty():
+                hint = "there must be a text with known mentions"
+                raise DataError("DATA03", source="column 'mention_starts'", hint=hint)
             path = self.getOrDefault(self.knowledgePath)
             if not path:
                 problem = "the estimator needs a knowledge folder"
@@ -183,3 +193,41 @@ class EntityLinkerModel(Model, LinkingParams, Saved):
 def predict_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
     """Link a batch; the kernel of ``transform``."""
     return model.predict_batch(batch)
+
+
+class LinkEvaluator(Evaluator):
+    """Micro F1 of links, for `pyspark.ml.tuning.CrossValidator`.
+
+    A predicted mention is right if it overlaps a true one of the same entity
+    (`corpusmill.evaluation.linking`). The columns have the names that they have by default.
+    """
+
+    def _evaluate(self, dataset: DataFrame) -> float:
+        columns = [f"{part}_{name}" for part in ("mention", "linked") for name in _PARTS]
+        sums = splits.sum_arrays(dataset.select(*columns), count_rows)
+        return link_metrics(LinkCounts(**sums))["f1"]
+
+
+_PARTS = ("starts", "ends", "entities")
+
+
+def count_rows(batches: Iterator[pa.RecordBatch]) -> dict[str, Floats]:
+    """Count the links of a partition; the kernel of `LinkEvaluator`."""
+    total = np.zeros((4, 1))
+    for batch in batches:
+        titles = [batch.column(f"{part}_entities").flatten() for part in ("mention", "linked")]
+        numbers = pa.chunked_array(titles).combine_chunks().dictionary_encode().indices
+        codes = numbers.fill_null(-1).to_numpy(zero_copy_only=False)
+        gold, found = np.split(codes, [len(titles[0])])
+        total += np.stack(
+            count_links(_links(batch, "mention", gold), _links(batch, "linked", found))
+        )
+    return dict(zip(LinkCounts._fields, total, strict=True))
+
+
+def _links(batch: pa.RecordBatch, part: str, entities: AnyArray) -> Links:
+    starts, ends = (
+        batch.column(f"{part}_{name}").flatten().to_numpy(zero_copy_only=False)
+        for name in ("starts", "ends")
+    )
+    return Links(list_offsets(batch.column(f"{part}_starts")), starts, ends, entities)

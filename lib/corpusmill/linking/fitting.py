@@ -18,9 +18,9 @@ from corpusmill.linking.coherence import FEATURE_NAMES as COHERENCE_NAMES
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.factors import factors_of
 from corpusmill.linking.features import FEATURE_NAMES
-from corpusmill.linking.gold import gold_links, linked
+from corpusmill.linking.gold import check_mentions, gold_links, linked
 from corpusmill.linking.knowledge import Knowledge
-from corpusmill.linking.model import LinkingModel, flags_of
+from corpusmill.linking.model import LinkingModel, flags_of, refuse_null
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.types import Floats
 
@@ -99,7 +99,15 @@ def fit_links(
 
 
 def factor_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
-    """Make the factors of texts; behind a stage, with the features of what it found."""
+    """Make the factors of texts; behind a stage, with the features of what it found.
+
+    Raises
+    ------
+    DataError
+        DATA01: a text is null, or its mentions cannot be, by name.
+    """
+    refuse_null(batch)
+    check_mentions(batch)
     further = None
     if model.trees:
         scored = model.score(batch.column("text"))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusmill.evaluation.linking import Links
+from corpusmill.frames import any_in_row, refuse_rows
 from corpusmill.linking.entities import Entities
 from corpusmill.linking.folding import keys_of
 from corpusmill.linking.knowledge import Knowledge
 from corpusmill.linking.model import Decoded, Scored
-from corpusmill.types import AnyArray, Offsets
+from corpusmill.types import AnyArray, Flags, Offsets
 
 NIL = -1
 
@@ -33,6 +35,33 @@ def gold_links(batch: pa.RecordBatch, entities: Entities) -> Links:
         batch.column("mention_ends").flatten().to_numpy(zero_copy_only=False),
         numbered(batch.column("mention_entities").flatten(), entities),
     )
+
+
+def check_mentions(batch: pa.RecordBatch) -> None:
+    """Check that the true mentions of each text can be.
+
+    Raises
+    ------
+    DataError
+        DATA01: a text whose mentions cannot be, by name.
+    """
+    bounds = list_offsets(batch.column("mention_starts"))
+
+    def refuse(bad: Flags, rule: str) -> None:
+        refuse_rows(batch, bad, rule, "text_id", "text")
+
+    for name in ("mention_ends", "mention_entities"):
+        other = np.diff(list_offsets(batch.column(name)))
+        refuse(other != np.diff(bounds), f"{name} must be as many as mention_starts")
+    sizes = np.repeat(
+        pc.utf8_length(batch.column("text")).to_numpy(zero_copy_only=False), np.diff(bounds)
+    )
+    starts, ends = (
+        batch.column(name).flatten().to_numpy(zero_copy_only=False)
+        for name in ("mention_starts", "mention_ends")
+    )
+    wrong = (starts < 0) | (ends <= starts) | (ends > sizes)
+    refuse(any_in_row(wrong, bounds), "0 <= start < end <= characters must hold for every mention")
 
 
 def numbered(titles: pa.Array, entities: Entities) -> AnyArray:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from corpusmill import storage
 from corpusmill.boosting.structures import Factors, Spans
 from corpusmill.boosting.training import scores_of
-from corpusmill.frames import record_batch
+from corpusmill.frames import record_batch, refuse_rows
 from corpusmill.linking.candidates import NIL, Mentions
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.factors import Found, candidates_of
@@ -155,7 +155,13 @@ class LinkingModel:
             `PREDICTIONS`: for each text its mentions from left to right, in characters of the
             text, with the entity's title, F(entity) - F(Nil) with the bias, the probability, and
             what else the mention most probably is: another entity, or null for none.
+
+        Raises
+        ------
+        DataError
+            DATA01: a text is null.
         """
+        refuse_null(batch)
         scored = self.score(batch.column("text"))
         decoded = self.decode(scored)
         mentions, rows = scored.found.mentions, decoded.rows
@@ -226,6 +232,18 @@ def _biased(structure: Spans, scores: Floats, bias: float) -> Floats:
     biased = scores.copy()
     biased[structure.bases] += bias
     return biased
+
+
+def refuse_null(batch: pa.RecordBatch) -> None:
+    """Name the first text that is null, if there is one.
+
+    Raises
+    ------
+    DataError
+        DATA01.
+    """
+    null = batch.column("text").is_null().to_numpy(zero_copy_only=False)
+    refuse_rows(batch, null, "the text must not be null", "text_id", "text")
 
 
 def runner_up(bounds: Offsets, probability: Floats, rows: AnyArray, owner: AnyArray) -> AnyArray:

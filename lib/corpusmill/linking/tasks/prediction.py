@@ -44,7 +44,9 @@ def predict(context: Context) -> None:
     context.run.write_parquet("quarantine", texts.bad, schema=QUARANTINE)
     with context.progress.stage("predict"):
         kernel = partial(predict_rows, model=model)
-        found = splits.append_columns(texts.rows, [F.col("text")], kernel, OUTPUTS)
+        found = splits.append_columns(
+            texts.rows.select("text_id", "text"), [F.col("text")], kernel, OUTPUTS
+        )
         linked = context.cached(found.select(LINKED.names))
         written = context.run.write_parquet("predictions", linked, schema=LINKED)
         mentions = linked.agg(F.sum(F.size("mention_starts"))).collect()[0][0]

@@ -77,13 +77,17 @@ def _forward(nodes, edges, tails, rows, bases, scores, shares, log_z):  # type: 
             for e in range(edges[h], edges[h + 1]):
                 shares[e] = alpha[tails[e]] + _edge_score(e, rows, bases, scores)
                 top = max(top, shares[e])
+            if top == -np.inf:
+                alpha[h] = top
+                shares[edges[h] : edges[h + 1]] = 0.0
+                continue
             total = 0.0
             for e in range(edges[h], edges[h + 1]):
-                shares[e] = math.exp(shares[e] - top) if top > -np.inf else 0.0
+                shares[e] = math.exp(shares[e] - top)
                 total += shares[e]
             for e in range(edges[h], edges[h + 1]):
-                shares[e] /= total if total > 0.0 else 1.0
-            alpha[h] = top + math.log(total) if total > 0.0 else -np.inf
+                shares[e] *= 1.0 / total
+            alpha[h] = top + math.log(total)
         log_z[n] = alpha[nodes[n + 1] - 1]
 
 

@@ -8,8 +8,8 @@ everybody.
 * A round of S-MART with gradient steps (inference, gradients, a tree) against a round of LightGBM
   with its built-in objective ``binary`` on the same rows, labels and bins, one thread each, in
   processor time; the difference of two trainings with few and many rounds, so set-up is not in it.
-* Marginals and best outputs of lattices against plain Python that does the same sums with lists of
-  floats; they have to agree.
+* Log Z, marginals and best outputs of lattices against plain Python that does the same sums with
+  lists of floats, but no marginals; they have to agree.
 * The same training as one and as two ranks of a barrier stage on ``local[2]``, in wall time, again
   as a difference.
 """
@@ -30,6 +30,7 @@ from benchmarks._measure import cpu_seconds, medians, per_iteration
 from corpusmill import session
 from corpusmill.boosting.batches import FACTOR_ROWS, Examples, read_examples
 from corpusmill.boosting.fitting import fit_factors
+from corpusmill.boosting.kernels import best
 from corpusmill.boosting.settings import LearnerSettings
 from corpusmill.boosting.structures import Factors
 from corpusmill.boosting.training import boost, parameters
@@ -128,6 +129,9 @@ def run_inference(examples: Examples, repeats: int, sample: int) -> None:
     expected = np.array(reference())
     if not np.allclose(expected[:, 0], (log_z - nil)[: len(expected)], atol=1e-9):
         raise SystemExit("plain Python and the kernel disagree about log Z")
+    found = best(structure.lattices, scores, structure.bases)[1]
+    if not np.allclose(expected[:, 1], found[: len(expected)], atol=1e-9):
+        raise SystemExit("plain Python and the kernel disagree about the best output")
 
     def ours() -> None:
         structure.marginals(scores)

@@ -214,12 +214,13 @@ def linked_rows(spark: SparkSession) -> DataFrame:
     fillers = "so we all went home again after that long day".split()
     rows: list[tuple[Any, ...]] = []
     for n in range(60):
-        words, found = list(rng.choice(fillers, int(rng.integers(1, 6)))), []
+        words = list(rng.choice(fillers, int(rng.integers(1, 6))))
+        found: list[str | None] = []
         for _ in range(int(rng.integers(0, 3))):
             person = rng.random() < 0.5
             before = ("met", "in") if person == (rng.random() < 0.9) else ("in", "met")
             words += [before[0], "Varn", *rng.choice(fillers, int(rng.integers(1, 4)))]
-            found.append("Ada_Varn" if person else "Varn")
+            found.append("Ada_Varn" if person else None if n == 7 else "Varn")
         text, starts, place = " ".join(words), [], 0
         for _ in found:
             place = text.index("Varn", place)

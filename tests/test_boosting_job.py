@@ -114,21 +114,25 @@ def test_broken_examples_go_to_quarantine(tmp_path: Path, spark: Any, capfd: Any
     train.at[5, "gold"] = [10_000]
     train.at[6, "gold"] = None
     train.at[7, "features"] = [None, *train.at[7, "features"][1:]]
+    train.at[8, "row_offsets"] = []
+    train.at[9, "gold"] = [None]
     path = tmp_path / "broken.jsonl"
     train.to_json(path, orient="records", lines=True)
     arguments = [*demo_arguments("boosting/demo.yaml", tmp_path), f"input.train.path={path}"]
     assert run_job(JOB, ["train", *arguments, "model.trees=2"], spark) == 0
     bad = pd.read_parquet(tmp_path / "out" / "quarantine").sort_values("position")
-    assert list(bad["position"]) == [f"text-{n:03d}" for n in (3, 4, 5, 7)]
+    assert list(bad["position"]) == [f"text-{n:03d}" for n in (3, 4, 5, 7, 8, 9)]
     assert [reason.split(" ")[0] for reason in bad["reason"]] == [
         "0",
         "features",
         "gold",
         "features",
+        "row_offsets",
+        "gold",
     ]
-    assert metrics_of(tmp_path / "out")["input.train.quarantined"] == 4
+    assert metrics_of(tmp_path / "out")["input.train.quarantined"] == 6
     assert run_job(JOB, ["train", *arguments, "quarantine.max_share=0.01"], spark) == 1
-    assert "DATA02: 4 of 160 records" in capfd.readouterr().err
+    assert "DATA02: 6 of 160 records" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,7 @@ def test_checkpoints_stay_for_the_same_conf_only(output: str):
     other = opened(output, conf="b", run_id="nightly")
     assert other.checkpoints(1).latest() is None
     other.checkpoints(1).save(1, {"w": np.ones(2)}, {})
+    other.checkpoints(1, "second").save(1, {"w": np.ones(2)}, {})
     other.write_json("note.json", {})
     other.commit()
     other.close()

@@ -7,6 +7,7 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusmill.errors import DataError, SchemaError
 from corpusmill.types import Flags, Offsets
@@ -48,6 +49,26 @@ def any_in_row(flags: Flags, starts: Offsets) -> Flags:
     """Tell for each row whether any of its flags, ``flags[starts[k]:starts[k + 1]]``, is set."""
     ends = np.concatenate([[0], np.cumsum(flags)])
     return ends[starts[1:]] > ends[starts[:-1]]
+
+
+def refuse_null_items(
+    batch: pa.RecordBatch, names: Collection[str], id_column: str, kind: str
+) -> None:
+    """Name the first row with a null in one of its lists, if there is one.
+
+    Raises
+    ------
+    DataError
+        DATA01.
+    """
+    for name in set(names) & set(batch.schema.names):
+        column = batch.column(name)
+        items = column.flatten()
+        if items.null_count:
+            lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+            bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+            bad = any_in_row(items.is_null().to_numpy(zero_copy_only=False), bounds)
+            refuse_rows(batch, bad, f"{name} must not hold a null", id_column, kind)
 
 
 def refuse_rows(batch: pa.RecordBatch, bad: Flags, rule: str, id_column: str, kind: str) -> None:

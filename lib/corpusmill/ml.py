@@ -112,8 +112,7 @@ def checked_columns(
     Returns
     -------
     list of Column
-        A list with a null in it, as only files can hold them, is null as a whole: the kernels then
-        find it too short and name its row.
+        A list with a null in it, as only files can hold them, keeps it: kernels refuse such a row.
 
     Raises
     ------
@@ -139,11 +138,10 @@ def checked_columns(
 def _cast(column: Column, found: T.DataType, wanted: T.DataType) -> Column:
     if not isinstance(found, T.ArrayType) or not isinstance(wanted, T.ArrayType):
         return column.cast(wanted)
-    if not found.containsNull:
+    if not found.containsNull or wanted.containsNull:
         return column.cast(wanted)
-    # Whatever is read from a file may hold nulls, as far as Spark knows.
-    whole = F.when(~F.exists(column, lambda item: item.isNull()), column)
-    return whole.cast(T.ArrayType(wanted.elementType))
+    # Whatever is read from a file may hold nulls, as far as Spark knows: the cast keeps them.
+    return column.cast(T.ArrayType(wanted.elementType))
 
 
 def _check_type(column: str, found: T.DataType, wanted: T.DataType) -> None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from corpusmill.boosting.structures import ANY, STRUCTURES, Factors, LatticeStructure
 from corpusmill.errors import DataError
-from corpusmill.frames import any_in_row, refuse_rows
+from corpusmill.frames import any_in_row, refuse_null_items, refuse_rows
 from corpusmill.types import AnyArray, Flags, Floats, Offsets
 
 FACTOR_ROWS = pa.schema(
@@ -88,6 +88,7 @@ def read_factors(batch: pa.RecordBatch) -> tuple[Factors, Offsets]:
     def refuse(bad: Flags, rule: str) -> None:
         refuse_rows(batch, bad, rule, "example_id", "example")
 
+    refuse_null_items(batch, FACTOR_ROWS.names[1:], "example_id", "example")
     bounds, places = ragged(batch, "row_offsets")
     refuse(np.diff(bounds) == 0, "row_offsets must begin with 0")
     firsts, lasts = bounds[:-1], bounds[1:] - 1

@@ -83,7 +83,7 @@ def survey(rows: DataFrame, settings: LearnerSettings, seed: int) -> Survey:
     DataError
         DATA03: no example has a row and a known output; DATA01: a row of the sample is broken.
     """
-    size = F.greatest(F.element_at("row_offsets", -1), F.lit(0))
+    size = F.greatest(F.try_element_at("row_offsets", F.lit(-1)), F.lit(0))
     count = rows.agg(F.count("*").alias("examples"), F.sum(size).alias("rows")).collect()[0]
     if not count["rows"]:
         hint = "there must be an example with a row and a known output"

@@ -1,9 +1,9 @@
 """Structures: which outputs an example can have, with exact inference over them. No Spark.
 
 A structure is built for a batch of examples and then asked, with ever new scores, for
-probabilities, the best output, and the best output with its loss. Those here are lattices and
-differ in one function each; another one needs a class with these three methods and its name in
-`STRUCTURES`.
+probabilities, the best output, and the best output with its loss. All are lattices and differ in
+one function each. Another one is a subclass of `LatticeStructure` in `STRUCTURES`, its name in
+`settings.LearnerSettings.structure`, and what it asks of its rows in `batches.check_factors`.
 
 | name | a factor is | its rows are |
 | --- | --- | --- |
@@ -15,7 +15,7 @@ differ in one function each; another one needs a class with these three methods 
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -60,29 +60,6 @@ class Factors(NamedTuple):
     def example_rows(self) -> Offsets:
         """Give where the rows of each example begin and end, shape (examples + 1,)."""
         return self.rows[self.factors]
-
-
-class Structure(Protocol):
-    """Exact inference over the outputs of a batch of examples."""
-
-    def __init__(self, factors: Factors) -> None:
-        """Prepare for any number of scorings."""
-        ...
-
-    def marginals(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Give P(row is in the output), shape (rows,), and log Z in nats, shape (examples,)."""
-        ...
-
-    def best(self, scores: Floats) -> Flags:
-        """Give the rows of the output with the largest sum of scores, shape (rows,)."""
-        ...
-
-    def best_augmented(self, scores: Floats, gold: Flags) -> Flags:
-        """Give the rows of the output with the largest sum of scores and loss.
-
-        The loss is the number of its rows that are not in the gold output.
-        """
-        ...
 
 
 class LatticeStructure:

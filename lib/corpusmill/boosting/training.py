@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,8 +199,13 @@ def without_parameters(text: str) -> str:
 
 
 def scores_of(text: str, features: Floats) -> Floats:
-    """Compute F of each row, shape (rows,); no trees give 0."""
+    """Compute F of each row, shape (rows,)."""
     if not len(features):
         return np.zeros(0)
-    booster = lgb.Booster(model_str=text)
-    return np.asarray(booster.predict(features, raw_score=True, num_threads=1))
+    return np.asarray(_booster(text).predict(features, raw_score=True, num_threads=1))
+
+
+@lru_cache(maxsize=4)
+def _booster(text: str) -> lgb.Booster:
+    """Parse a model once, not once a batch."""
+    return lgb.Booster(model_str=text)

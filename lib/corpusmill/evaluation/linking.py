@@ -11,8 +11,9 @@ Where the papers are silent:
 - A gold mention justifies one prediction and a prediction finds one gold mention: of all such
   pairings that with the most pairs counts. Two predictions over one gold mention are one right and
   one wrong.
-- NIL is never right or wrong: gold NIL and gold entities that the knowledge base does not have are
-  left out, and what is predicted there is wrong, like any prediction without a gold mention.
+- NIL is never right or wrong: gold NIL is left out, and what is predicted there is wrong, like any
+  prediction without a gold mention. A gold entity that the knowledge base does not have counts as
+  missed if the caller gives it a number, and is left out if as NIL.
 - Where nothing was predicted, precision is 0, and recall is 0 where there is no gold; so is F1.
 - In a division by type or length, precision divides the predicted mentions and recall the gold
   ones, each by its own type or length; overlapping mentions may differ in both.

@@ -22,6 +22,7 @@ from corpusmill.corpora.schemas import DOUBLES, INTS, LINKED_TEXTS, STRINGS
 from corpusmill.errors import DataError, UsageError
 from corpusmill.evaluation.linking import LinkCounts, Links, count_links, link_metrics
 from corpusmill.linking.fitting import TEXT_COLUMNS, fit_links
+from corpusmill.linking.folding import keys_of
 from corpusmill.linking.gold import list_offsets
 from corpusmill.linking.knowledge import load_knowledge
 from corpusmill.linking.model import LinkingModel
@@ -199,13 +200,18 @@ class LinkEvaluator(Evaluator):
     """Micro F1 of links, for `pyspark.ml.tuning.CrossValidator`.
 
     A predicted mention is right if it overlaps a true one of the same entity
-    (`corpusmill.evaluation.linking`). The columns have the names that they have by default.
+    (`corpusmill.evaluation.linking`). Titles are compared as the lexicon does, but redirects are
+    not followed; texts whose mentions are not known are left out. The columns have the names that
+    they have by default.
     """
 
     def _evaluate(self, dataset: DataFrame) -> float:
         columns = [f"{part}_{name}" for part in ("mention", "linked") for name in _PARTS]
-        sums = splits.sum_arrays(dataset.select(*columns), count_rows)
-        return link_metrics(LinkCounts(**sums))["f1"]
+        known = dataset.where(F.col("mention_starts").isNotNull()).select(*columns)
+        if known.isEmpty():
+            hint = "no text has known mentions"
+            raise DataError("DATA03", source="the evaluated rows", hint=hint)
+        return link_metrics(LinkCounts(**splits.sum_arrays(known, count_rows)))["f1"]
 
 
 _PARTS = ("starts", "ends", "entities")
@@ -216,8 +222,9 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> dict[str, Floats]:
     total = np.zeros((4, 1))
     for batch in batches:
         titles = [batch.column(f"{part}_entities").flatten() for part in ("mention", "linked")]
-        numbers = pa.chunked_array(titles).combine_chunks().dictionary_encode().indices
-        codes = numbers.fill_null(-1).to_numpy(zero_copy_only=False)
+        both = pa.chunked_array(titles)
+        codes = np.unique(keys_of(both), return_inverse=True)[1]
+        codes[both.is_null().to_numpy(zero_copy_only=False)] = -1
         gold, found = np.split(codes, [len(titles[0])])
         total += np.stack(
             count_links(_links(batch, "mention", gold), _links(batch, "linked", found))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpusmill.evaluation.linking import Links
-from corpusmill.frames import any_in_row, refuse_rows
+from corpusmill.frames import any_in_row, refuse_null_items, refuse_rows
 from corpusmill.linking.entities import Entities
 from corpusmill.linking.folding import keys_of
 from corpusmill.linking.knowledge import Knowledge
@@ -45,6 +45,7 @@ def check_mentions(batch: pa.RecordBatch) -> None:
     DataError
         DATA01: a text whose mentions cannot be, by name.
     """
+    refuse_null_items(batch, ("mention_starts", "mention_ends"), "text_id", "text")
     bounds = list_offsets(batch.column("mention_starts"))
 
     def refuse(bad: Flags, rule: str) -> None:

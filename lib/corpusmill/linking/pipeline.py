@@ -21,7 +21,8 @@ def inputs(action: str, conf: LinkingSettings) -> dict[str, str]:
         )
     if action == "evaluate":
         tests = {f"test.{name}": source for name, source in given.test.items()}
-        paths = _texts_paths({"train": given.train, "develop": given.develop, **tests})
+        others = {"train": given.train, "develop": given.develop}
+        paths = _texts_paths((others if conf.baselines.methods else {}) | tests)
     else:
         paths = _texts_paths({"texts": given.texts})
         paths |= {f"input.queries.{n}.path": log.path for n, log in enumerate(given.queries)}

@@ -263,7 +263,7 @@ class Run:
         """Write the manifest, then move the pointer; from then on the run is the current one."""
         if self.committed:
             return
-        self.checkpoints(1).remove()
+        (self.folder / CHECKPOINTS).remove()
         files = {
             name: {"sha256": (self.folder / name).sha256(), "bytes": info.size}
             for name, info in self.folder.files()

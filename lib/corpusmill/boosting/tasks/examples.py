@@ -93,7 +93,7 @@ def check_rows(batch: pa.RecordBatch, structure: str, width: int) -> pa.RecordBa
 
 
 def _usual_width(rows: DataFrame, part: Part) -> int:
-    size = F.element_at("row_offsets", -1)
+    size = F.try_element_at("row_offsets", F.lit(-1))
     width = F.size("features") / size
     found = rows.where(size > 0).groupBy(width.alias("width")).count()
     most = found.orderBy(F.desc("count"), "width").limit(1).collect()

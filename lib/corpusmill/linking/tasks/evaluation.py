@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from corpusmill import splits, storage
 from corpusmill.boosting.baselines import BASELINES, Tuning
 from corpusmill.boosting.batches import read_examples
+from corpusmill.corpora.schemas import QUARANTINE
 from corpusmill.errors import UsageError
 from corpusmill.evaluation.linking import (
     LinkCounts,
@@ -65,10 +66,13 @@ def evaluate(context: Context) -> None:
         problem = "this action reads test texts: names with their sources"
         raise UsageError("CONF05", key="input.test", problem=problem)
     model = LinkingModel.load(storage.resolve(conf.output, "model"))
-    tests = {
-        name: read_texts(context, source, f"input.test.{name}").rows
+    read = {
+        name: read_texts(context, source, f"input.test.{name}")
         for name, source in conf.input.test.items()
     }
+    tests = {name: texts.rows for name, texts in read.items()}
+    bad = reduce(DataFrame.unionByName, (texts.bad for texts in read.values()))
+    context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
     found: dict[str, dict[str, float]] = {}
     with context.progress.stage("link"):
         for name, rows in tests.items():

@@ -70,4 +70,3 @@ class LinkingSettings(JobSettings):
     baselines: BaselineSettings = BaselineSettings()
     partitions: int = Field(2, ge=1, le=100_000, description="parts of the texts")
     checkpoint_trees: int = Field(100, ge=1, description="trees a barrier stage")
-    shown: int = Field(100, ge=0, description="texts on the page of errors")

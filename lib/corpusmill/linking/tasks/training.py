@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,8 +39,10 @@ def train(context: Context) -> None:
     knowledge, bad_knowledge = read_knowledge(context, texts.rows)
     context.run.write_parquet("quarantine", bad.unionByName(bad_knowledge), schema=QUARANTINE)
     folders = [context.run.checkpoints(1, name) for name in STAGES[: conf.model.stages]]
-    starts = [_resumed(folder) for folder in folders]
-    losses: dict[int, list[float]] = {}
+    # Without the first stage's trees the second's are of no use.
+    found = (_resumed(folder) for folder in folders)
+    starts = [start for start in takewhile(lambda start: start is not None, found) if start]
+    losses = {number: start.losses.tolist() for number, start in enumerate(starts)}
     begin = time.perf_counter()
     with context.progress.stage("train") as stage:
 
@@ -61,7 +64,7 @@ def train(context: Context) -> None:
             develop,
             conf.checkpoint_trees,
             on_block,
-            [start for start in starts if start is not None],
+            starts,
         )
     fitted.model.save(context.run.path("model"))
     _track(context, fitted, losses, time.perf_counter() - begin)

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from corpusmill.alignment.pipeline import JOB as ALIGNMENT
+from corpusmill.boosting.pipeline import JOB as BOOSTING
 from corpusmill.corpora.pipeline import JOB as INGEST
 from corpusmill.fragments.pipeline import JOB as FRAGMENTS
+from corpusmill.linking.pipeline import JOB as LINKING
 from corpusmill.runner import Job
 from corpusmill.settings import load
 
 CONFS = Path(__file__).resolve().parents[1] / "conf"
-JOBS: dict[str, Job] = {"alignment": ALIGNMENT, "fragments": FRAGMENTS, "ingest": INGEST}
+JOBS: dict[str, Job] = {job.name: job for job in (ALIGNMENT, BOOSTING, FRAGMENTS, INGEST, LINKING)}
 NAMES = sorted(str(path.relative_to(CONFS)) for path in CONFS.rglob("*.yaml"))
 ON_CORPORA = [name for name in NAMES if "${CORPUSMILL_DATA}" in (CONFS / name).read_text()]
 
@@ -37,10 +39,15 @@ def paths(part: Any) -> Iterator[str]:
 
 def test_every_corpus_has_its_conf() -> None:
     texts, trees = ("query_log", "questions", "reuters"), ("trec_qc", "srl_boundary", "srl_roles")
-    corpora = {"alignment": texts, "fragments": trees, "ingest": texts}
-    expected = {f"{job}/{corpus}.yaml" for job in JOBS for corpus in corpora[job]}
+    corpora = {
+        "alignment": texts,
+        "fragments": trees,
+        "ingest": (*texts, "tweets", "webquestions"),
+        "linking": ("tweets",),
+    }
+    expected = {f"{job}/{corpus}.yaml" for job, names in corpora.items() for corpus in names}
     assert set(ON_CORPORA) == expected
-    assert set(NAMES) - expected == {"alignment/demo.yaml", "fragments/demo.yaml"}
+    assert set(NAMES) - expected == {f"{job}/demo.yaml" for job in JOBS if job != "ingest"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,7 +65,7 @@ def test_no_two_confs_write_to_one_output() -> None:
     assert len(set(outputs)) == len(outputs)
 
 
-@pytest.mark.parametrize("job", ["alignment", "fragments"])
+@pytest.mark.parametrize("job", ["alignment", "boosting", "fragments", "linking"])
 def test_the_demo_needs_nothing_but_the_package(job: str) -> None:
     named = list(paths(read(f"{job}/demo.yaml").model_dump()))
     assert len(named) >= 2

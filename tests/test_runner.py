@@ -201,14 +201,16 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]):
     assert "Exit status: 0 done, 2 bad usage or conf" in capsys.readouterr().out
     assert runner.console(["--version"]) == 0
     assert runner.console(["--help"]) == 0
-    assert "capabilities: alignment, fragments, ingest" in capsys.readouterr().out
+    assert (
+        "capabilities: alignment, boosting, fragments, ingest, linking" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("argv", [[], ["nosuch", "train"]])
 def test_console_names_the_capabilities(argv: list[str], capsys: pytest.CaptureFixture[str]):
     assert runner.console(argv) == 2
     (line,) = stderr_lines(capsys)
-    assert "capabilities: alignment, fragments, ingest" in line
+    assert "capabilities: alignment, boosting, fragments, ingest, linking" in line
 
 
 def test_console_hands_over(

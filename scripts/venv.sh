@@ -75,3 +75,13 @@ if ! "$folder/bin/python" -c 'import pip' 2>/dev/null || ! suitable "$folder/bin
     make_venv
 fi
 for file in "$@"; do install "$file"; done
+
+# The wheel of LightGBM takes GNU's OpenMP from the system, and a bare Debian has none.
+has_openmp() {
+    "$folder/bin/python" -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null
+}
+
+if grep -q '^lightgbm==' "$@" && ! has_openmp; then
+    apt_install libgomp1 || true
+    has_openmp || say "boosting and linking will not run without libgomp; as root: apt-get install libgomp1"
+fi

@@ -32,6 +32,7 @@ from corpusmill.storage import Place
 
 AnyParams = TypeVar("AnyParams", bound=type[Params])
 AnySettings = TypeVar("AnySettings", bound=Settings)
+AnyModel = TypeVar("AnyModel", bound=Params)
 
 
 def param_name(field: str) -> str:
@@ -91,6 +92,15 @@ def settings_of(params: Params, kind: type[AnySettings]) -> AnySettings:
     except ValidationError as error:
         problem = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UsageError("CONF11", problem=problem) from None
+
+
+def with_params_of(estimator: Params, model: AnyModel, kind: type[Params]) -> AnyModel:
+    """Give a fitted model its estimator's uid, and those Params of ``kind`` that were set."""
+    for param in kind().params:
+        if estimator.isSet(param.name):
+            model._set(**{param.name: estimator.getOrDefault(param.name)})
+    model._resetUid(estimator.uid)
+    return model
 
 
 def checked_columns(

@@ -125,7 +125,7 @@ def test_a_rank_that_dies_each_time_is_told(rows, monkeypatch):
     assert "SPARK02" in str(explain_spark_failure(caught.value))
 
 
-def test_a_broken_row_is_named_without_a_second_try(rows, tmp_path):
+def test_a_broken_row_is_named(rows):
     broken = rows.withColumn(
         "ends",
         F.when(F.col("example_id") == "e00007", F.lit([0] * 5).cast("array<int>")).otherwise(

@@ -31,6 +31,7 @@ from corpusmill.ml import (
     checked_columns,
     settings_defaults,
     settings_of,
+    with_params_of,
     with_settings,
 )
 from corpusmill.types import Flags, Floats, Patterns
@@ -173,11 +174,7 @@ class DirichletBernoulliAlignment(
             )
         finally:
             rows.unpersist()
-        fitted = DirichletBernoulliAlignmentModel(model)
-        for param in AlignmentParams().params:
-            if self.isSet(param.name):
-                fitted._set(**{param.name: self.getOrDefault(param.name)})
-        return fitted._resetUid(self.uid)
+        return with_params_of(self, DirichletBernoulliAlignmentModel(model), AlignmentParams)
 
 
 class DirichletBernoulliAlignmentModel(Model, AlignmentParams, Saved):

@@ -13,7 +13,6 @@ from corpusmill.alignment.tasks.settings import (
     QuestionsInput,
 )
 from corpusmill.alignment.tasks.training import older_model
-from corpusmill.errors import StorageError
 from corpusmill.runner import Job
 
 if TYPE_CHECKING:
@@ -35,12 +34,7 @@ def inputs(action: str, conf: AlignmentSettings) -> dict[str, str]:
     if action == "train" and conf.warm_start is not None:
         paths["warm_start"] = older_model(conf.warm_start)
     if action == "predict" or (action == "evaluate" and conf.input.kind == "query_log"):
-        try:
-            paths["the output's model"] = storage.resolve(conf.output, "model")
-        except StorageError as error:
-            # An output that cannot be reached is told when the run opens there.
-            if error.code == "STORE02":
-                raise
+        paths |= storage.model_input(conf.output)
     return paths
 
 

@@ -21,7 +21,14 @@ from corpusmill.boosting.model import BoostingModel
 from corpusmill.boosting.settings import LearnerSettings
 from corpusmill.corpora.schemas import DOUBLES, FACTORS, INTS
 from corpusmill.errors import DataError
-from corpusmill.ml import Saved, checked_columns, settings_defaults, settings_of, with_settings
+from corpusmill.ml import (
+    Saved,
+    checked_columns,
+    settings_defaults,
+    settings_of,
+    with_params_of,
+    with_settings,
+)
 
 OUTPUTS = T.StructType(
     [
@@ -128,11 +135,7 @@ class StructuredBoosting(Estimator["StructuredBoostingModel"], BoostingParams, S
             trained = fit_factors(rows, self.settings(), seed, names)
         finally:
             rows.unpersist()
-        fitted = StructuredBoostingModel(trained)
-        for param in BoostingParams().params:
-            if self.isSet(param.name):
-                fitted._set(**{param.name: self.getOrDefault(param.name)})
-        return fitted._resetUid(self.uid)
+        return with_params_of(self, StructuredBoostingModel(trained), BoostingParams)
 
 
 class StructuredBoostingModel(Model, BoostingParams, Saved):

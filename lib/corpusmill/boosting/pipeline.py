@@ -5,7 +5,6 @@ from __future__ import annotations
 from corpusmill import storage
 from corpusmill.boosting.tasks import evaluation, prediction, training
 from corpusmill.boosting.tasks.settings import BoostingSettings
-from corpusmill.errors import StorageError
 from corpusmill.runner import Job
 
 
@@ -15,12 +14,7 @@ def inputs(action: str, conf: BoostingSettings) -> dict[str, str]:
     source = getattr(conf.input, part)
     paths = {f"input.{part}.path": source.path} if source is not None else {}
     if action != "train":
-        try:
-            paths["the output's model"] = storage.resolve(conf.output, "model")
-        except StorageError as error:
-            # An output that cannot be reached is told when the run opens there.
-            if error.code == "STORE02":
-                raise
+        paths |= storage.model_input(conf.output)
     return paths
 
 

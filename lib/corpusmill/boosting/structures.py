@@ -15,6 +15,7 @@ one function each. Another one is a subclass of `LatticeStructure` in `STRUCTURE
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ class Factors(NamedTuple):
         return self.rows[self.factors]
 
 
-class LatticeStructure:
+class LatticeStructure(ABC):
     """A structure whose outputs are the paths of lattices.
 
     Parameters
@@ -76,9 +77,9 @@ class LatticeStructure:
         self.lattices = self.lattice(factors)
 
     @staticmethod
+    @abstractmethod
     def lattice(factors: Factors) -> Lattices:
         """Build the lattices."""
-        raise NotImplementedError
 
     @staticmethod
     def base_rows(factors: Factors) -> AnyArray:

@@ -21,7 +21,14 @@ from corpusmill.errors import DataError
 from corpusmill.fragments.fitting import fit_trees
 from corpusmill.fragments.model import FragmentsModel
 from corpusmill.fragments.settings import LearnerSettings
-from corpusmill.ml import Saved, checked_columns, settings_defaults, settings_of, with_settings
+from corpusmill.ml import (
+    Saved,
+    checked_columns,
+    settings_defaults,
+    settings_of,
+    with_params_of,
+    with_settings,
+)
 
 OUTPUTS = T.StructType(
     [
@@ -131,11 +138,7 @@ class FragmentClassifier(Estimator["FragmentClassifierModel"], FragmentsParams, 
             trained = fit_trees(rows, self.settings(), seed, classes)
         finally:
             rows.unpersist()
-        fitted = FragmentClassifierModel(trained)
-        for param in FragmentsParams().params:
-            if self.isSet(param.name):
-                fitted._set(**{param.name: self.getOrDefault(param.name)})
-        return fitted._resetUid(self.uid)
+        return with_params_of(self, FragmentClassifierModel(trained), FragmentsParams)
 
 
 class FragmentClassifierModel(Model, FragmentsParams, Saved):

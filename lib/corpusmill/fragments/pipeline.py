@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from corpusmill import storage
-from corpusmill.errors import StorageError
 from corpusmill.fragments.tasks import evaluation, prediction, training
 from corpusmill.fragments.tasks.examples import paths_of
 from corpusmill.fragments.tasks.settings import FragmentsSettings
@@ -19,12 +18,7 @@ def inputs(action: str, conf: FragmentsSettings) -> dict[str, str]:
         if source is not None:
             paths |= {f"input.{part}.{key}": path for key, path in paths_of(source).items()}
     if action != "train":
-        try:
-            paths["the output's model"] = storage.resolve(conf.output, "model")
-        except StorageError as error:
-            # An output that cannot be reached is told when the run opens there.
-            if error.code == "STORE02":
-                raise
+        paths |= storage.model_input(conf.output)
     return paths
 
 

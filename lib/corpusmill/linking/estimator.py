@@ -27,7 +27,14 @@ from corpusmill.linking.gold import list_offsets
 from corpusmill.linking.knowledge import load_knowledge
 from corpusmill.linking.model import LinkingModel
 from corpusmill.linking.settings import LearnerSettings
-from corpusmill.ml import Saved, checked_columns, settings_defaults, settings_of, with_settings
+from corpusmill.ml import (
+    Saved,
+    checked_columns,
+    settings_defaults,
+    settings_of,
+    with_params_of,
+    with_settings,
+)
 from corpusmill.types import AnyArray, Floats
 
 OUTPUTS = T.StructType(
@@ -148,11 +155,7 @@ class EntityLinker(Estimator["EntityLinkerModel"], LinkingParams, Saved):
             trained = fit_links(known, load_knowledge(path), self.settings(), seed).model
         finally:
             rows.unpersist()
-        fitted = EntityLinkerModel(trained)
-        for param in LinkingParams().params:
-            if self.isSet(param.name):
-                fitted._set(**{param.name: self.getOrDefault(param.name)})
-        return fitted._resetUid(self.uid)
+        return with_params_of(self, EntityLinkerModel(trained), LinkingParams)
 
 
 class EntityLinkerModel(Model, LinkingParams, Saved):

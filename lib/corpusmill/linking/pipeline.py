@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from corpusmill import storage
 from corpusmill.corpora.linked_texts import linked_texts_paths
-from corpusmill.errors import StorageError
 from corpusmill.linking.tasks import evaluation, prediction, training
 from corpusmill.linking.tasks.settings import KnowledgeSettings, LinkingSettings, TextsSettings
 from corpusmill.runner import Job
@@ -26,12 +25,7 @@ def inputs(action: str, conf: LinkingSettings) -> dict[str, str]:
     else:
         paths = _texts_paths({"texts": given.texts})
         paths |= {f"input.queries.{n}.path": log.path for n, log in enumerate(given.queries)}
-    try:
-        paths["the output's model"] = storage.resolve(conf.output, "model")
-    except StorageError as error:
-        # An output that cannot be reached is told when the run opens there.
-        if error.code == "STORE02":
-            raise
+    paths |= storage.model_input(conf.output)
     return paths
 
 

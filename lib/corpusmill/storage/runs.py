@@ -327,6 +327,24 @@ def resolve(output: str, part: str, hint: str = "train") -> str:
     return str(place / pointer["parts"][part])
 
 
+def model_input(output: str) -> dict[str, str]:
+    """Name the model that an output holds, as one of a job's inputs.
+
+    Nothing for an output that cannot be reached, which is told when the run opens there.
+
+    Raises
+    ------
+    StorageError
+        STORE02: there is no model yet.
+    """
+    try:
+        return {"the output's model": resolve(output, "model")}
+    except StorageError as error:
+        if error.code == "STORE02":
+            raise
+        return {}
+
+
 def _pointer(output: Place) -> dict[str, Any] | None:
     try:
         pointer = (output / POINTER).read_replaced()

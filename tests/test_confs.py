@@ -19,7 +19,9 @@ from corpusmill.settings import load
 
 CONFS = Path(__file__).resolve().parents[1] / "conf"
 JOBS: dict[str, Job] = {job.name: job for job in (ALIGNMENT, BOOSTING, FRAGMENTS, INGEST, LINKING)}
-NAMES = sorted(str(path.relative_to(CONFS)) for path in CONFS.rglob("*.yaml"))
+PARTS = {"linking/knowledge.yaml"}
+"""What confs extend."""
+NAMES = sorted({str(path.relative_to(CONFS)) for path in CONFS.rglob("*.yaml")} - PARTS)
 ON_CORPORA = [name for name in NAMES if "${CORPUSMILL_DATA}" in (CONFS / name).read_text()]
 
 
@@ -43,7 +45,7 @@ def test_every_corpus_has_its_conf() -> None:
         "alignment": texts,
         "fragments": trees,
         "ingest": (*texts, "tweets", "webquestions"),
-        "linking": ("tweets",),
+        "linking": ("queries", "tweets", "webquestions"),
     }
     expected = {f"{job}/{corpus}.yaml" for job, names in corpora.items() for corpus in names}
     assert set(ON_CORPORA) == expected

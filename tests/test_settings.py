@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -105,6 +106,30 @@ def test_empty_sections_keep_their_defaults(conf: Path):
 def test_numbers_as_people_write_them(number: str, value: float, conf: Path):
     assert read(conf, f"model: {{tolerance: {number}}}\n").model.tolerance == value
     assert read(conf, "", f"model.tolerance={number}").model.tolerance == value
+
+
+def test_a_conf_stands_on_another(conf: Path):
+    base = conf.with_name("base.yaml")
+    base.write_text("model: {max_iter: 3, update: paper}\nnames: [a]\nextends: far.yaml\nseed: 5\n")
+    conf.with_name("far.yaml").write_text("output: far\nnames: [z]\nseed: 4\n")
+    probe = read(conf, "extends: base.yaml\nmodel: {max_iter: 7}\nnames: [b]\n")
+    assert probe.model == Model(max_iter=7, update="paper")
+    assert probe.names == ("z", "a", "b")
+    assert (probe.seed, probe.output) == (5, "out")
+    assert read(conf, "extends: base.yaml\n", "names=[c]").names == ("c",)
+
+
+@pytest.mark.parametrize(
+    ("base", "told"),
+    [
+        ("probe.yaml", "it extends itself"),
+        ("nosuch.yaml", "CONF01"),
+        ("[1]", "CONF04: extends = [1]: must be a path"),
+    ],
+)
+def test_a_conf_that_cannot_be_extended(base: str, told: str, conf: Path):
+    with pytest.raises(UsageError, match=re.escape(told)):
+        read(conf, f"extends: {base}\n")
 
 
 def test_settings_do_not_change(conf: Path):

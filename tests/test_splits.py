@@ -358,13 +358,3 @@ def test_what_a_closure_carries_is_the_kernel_and_plain_values(spark):
             )
 
     assert Holder().shift(numbers(spark, 2, rows=1)).collect() == [(5,)]
-
-
-def test_ragged_reads_slices_and_nulls():
-    column = pa.array([[9, 9], [1, 2], None, [], [3]])[1:]
-    offsets, values = splits.ragged(column)
-    assert offsets.tolist() == [0, 2, 2, 2, 3]
-    assert values.tolist() == [1, 2, 3]
-    offsets, values = splits.ragged(column[:0])
-    assert offsets.tolist() == [0]
-    assert values.size == 0

@@ -45,6 +45,14 @@ def record_batch(
         raise DataError("DATA01", source="the frame", problem=problem) from error
 
 
+def list_offsets(column: pa.Array) -> Offsets:
+    """Give where each list of a list column begins and ends in its values; null is empty."""
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
 def any_in_row(flags: Flags, starts: Offsets) -> Flags:
     """Tell for each row whether any of its flags, ``flags[starts[k]:starts[k + 1]]``, is set."""
     ends = np.concatenate([[0], np.cumsum(flags)])
@@ -65,9 +73,8 @@ def refuse_null_items(
         column = batch.column(name)
         items = column.flatten()
         if items.null_count:
-            lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-            bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-            bad = any_in_row(items.is_null().to_numpy(zero_copy_only=False), bounds)
+            null = items.is_null().to_numpy(zero_copy_only=False)
+            bad = any_in_row(null, list_offsets(column))
             refuse_rows(batch, bad, f"{name} must not hold a null", id_column, kind)
 
 

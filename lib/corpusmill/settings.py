@@ -128,7 +128,9 @@ def load(path: str, overrides: list[str], kind: type[AnySettings]) -> AnySetting
     Parameters
     ----------
     path
-        A YAML file of at most 1 MiB.
+        A YAML file of at most 1 MiB. With ``extends: FILE``, a path from the folder of this one,
+        it is read on top of that file: sections are merged, lists are joined, the other's items
+        first, and other values of this file count.
     overrides
         ``dotted.key=value`` words; the value is read as YAML.
     kind
@@ -144,7 +146,7 @@ def load(path: str, overrides: list[str], kind: type[AnySettings]) -> AnySetting
     UsageError
         One line naming the key and what is allowed.
     """
-    tree = _read_yaml(path)
+    tree = _extended(path, ())
     for argument in overrides:
         _override(tree, argument)
     tree = _without_empty(_expand(tree, path))
@@ -153,6 +155,29 @@ def load(path: str, overrides: list[str], kind: type[AnySettings]) -> AnySetting
         return kind.model_validate_json(json.dumps(tree, default=str))
     except ValidationError as error:
         raise _explain(error, kind) from None
+
+
+def _extended(path: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    tree = _read_yaml(path)
+    base = tree.pop("extends", None)
+    if base is None:
+        return tree
+    if not isinstance(base, str):
+        raise UsageError("CONF04", key="extends", value=repr(base), problem="must be a path")
+    if path in seen:
+        raise UsageError("CONF02", path=path, problem="it extends itself")
+    merged: dict[str, Any] = _merged(_extended(str(Path(path).parent / base), (*seen, path)), tree)
+    return merged
+
+
+def _merged(base: Any, tree: Any) -> Any:
+    if isinstance(base, dict) and isinstance(tree, dict):
+        return base | {
+            key: _merged(base[key], value) if key in base else value for key, value in tree.items()
+        }
+    if isinstance(base, list) and isinstance(tree, list):
+        return base + tree
+    return tree
 
 
 def _read_yaml(path: str) -> dict[str, Any]:

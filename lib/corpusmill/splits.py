@@ -34,7 +34,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from corpusmill.errors import SchemaError, UsageError
-from corpusmill.types import AnyArray, Floats, Offsets
+from corpusmill.types import AnyArray, Floats
 
 GroupKernel = Callable[[int, pa.Table], pa.RecordBatch]
 BatchKernel = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -318,26 +318,6 @@ def barrier_map(
 
     spread = df.repartition(tasks, F.col(key))
     return spread.mapInArrow(run, schema, barrier=True).repartition(1)
-
-
-def ragged(column: pa.Array) -> tuple[Offsets, AnyArray]:
-    """Return a list column as offsets and flat values.
-
-    Parameters
-    ----------
-    column
-        A list array; a null list counts as an empty one.
-
-    Returns
-    -------
-    offsets : Offsets, shape (rows + 1,)
-    values : AnyArray, shape (offsets[-1],)
-        Without a copy where Arrow allows it.
-    """
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    offsets = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets, column.flatten().to_numpy(zero_copy_only=False)
 
 
 def arrow_schema(df: DataFrame) -> pa.Schema:

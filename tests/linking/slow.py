@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from corpusmill.corpora.knowledge_names import LINK_KINDS, NAME_KINDS, TYPES
 from corpusmill.corpora.text import fold
-from corpusmill.linking.tokens import inner_words, tokenize
+from corpusmill.linking.tokens import tokenize
 from corpusmill.linking.words import LISTS
 from tests.linking.invented import COMMON, LINKS, NEWS, PAIRS, TWEETS, VALUES
 
@@ -114,6 +115,41 @@ def prior(surface: str, entity: str) -> float:
 
 def candidates(surface: str) -> list[str]:
     return sorted(LEXICON[surface], key=lambda entity: -prior(surface, entity))
+
+
+def sort_of(letter: str) -> str:
+    if letter.isdecimal():
+        return "digit"
+    if letter < "\u2000" and letter.isupper():
+        return "capital"
+    if unicodedata.category(letter).startswith("M"):
+        return "mark"
+    return "other" if letter.isalnum() else "none"
+
+
+def inner_words(name: str) -> list[tuple[int, int]]:
+    """Divide a name at capitals, digits and underscores: NYTimes2012 is NY, Times and 2012."""
+    words: list[tuple[int, int]] = []
+    before = ""
+    for place, letter in enumerate(name):
+        sort = sort_of(letter)
+        if sort == "mark" and before in ("capital", "other"):
+            words[-1] = (words[-1][0], place + 1)
+        elif sort in ("none", "mark"):
+            before = ""
+        elif sort == before:
+            words[-1] = (words[-1][0], place + 1)
+        elif sort == "other" and before == "capital":
+            # The last capital of several is the first letter of the next word.
+            start, end = words.pop()
+            last = max(n for n in range(start, end) if sort_of(name[n]) == "capital")
+            words += [(start, last)] if last > start else []
+            words.append((last, place + 1))
+            before = sort
+        else:
+            words.append((place, place + 1))
+            before = sort
+    return words
 
 
 def units(text: str) -> list[dict]:

@@ -75,9 +75,10 @@ def test_factors_lead_back_to_text_and_entity():
     texts = batch([*TEXTS, None])
     known = knowledge()
     factors = factors_of(texts, known, FEW)
-    fields = to_arrow_schema(FACTORS)
-    assert factors.schema.names[: len(fields)] == fields.names
-    factors.select(fields.names).cast(fields)
+    factors.cast(to_arrow_schema(FACTORS))
+    found = candidates_of(texts["text"], known, FEW)
+    begins, ends = found.spans(found.mentions.rows[:-1])
+    entities = found.mentions.entities(known.lexicon)
     assert factors["example_id"].equals(texts["text_id"])
     width = len(FEATURES)
     for place, text in enumerate([*TEXTS, ""]):
@@ -86,7 +87,8 @@ def test_factors_lead_back_to_text_and_entity():
         firsts = [n for n, each in enumerate(expected) if each["entity"] is None]
         assert row["row_offsets"] == [*firsts, len(expected)]
         assert len(row["features"]) == width * len(expected)
-        assert [(a, b) for a, b in zip(row["span_starts"], row["span_ends"], strict=True)] == [
+        mine = slice(*found.mentions.texts[place : place + 2])
+        assert list(zip(begins[mine].tolist(), ends[mine].tolist(), strict=True)) == [
             expected[n]["span"] for n in firsts
         ]
         assert [(a, b) for a, b in zip(row["starts"], row["ends"], strict=True)] == [
@@ -94,7 +96,9 @@ def test_factors_lead_back_to_text_and_entity():
         ]
         names = [
             None if entity < 0 else slow.entity_key(known.entities.names[entity].as_py())
-            for entity in row["row_entities"]
+            for entity in entities[
+                slice(*found.mentions.rows[found.mentions.texts][place : place + 2])
+            ]
         ]
         assert names == [each["entity"] for each in expected]
         assert row["gold"] is None
@@ -118,21 +122,31 @@ def test_gold_is_the_row_of_span_and_entity():
     gold = [n for n, row in enumerate(rows) if (row["span"], row["entity"]) in wanted]
     assert factors["gold"].to_pylist() == [gold, [], []]
     assert len(gold) == 3
-    assert factors["gold_overlapping"].to_pylist() == [1, 0, 0]
-    assert factors["gold_unknown"].to_pylist() == [1, 0, 0]
-    assert factors["gold_unfound"].to_pylist() == [0, 0, 1]
 
 
-def test_overlapping_gold_is_resolved_longest_first():
-    spans = [(0, 3), (2, 9), (8, 12), (12, 13), (9, 12)]
+@pytest.mark.parametrize("seed", range(20))
+def test_overlapping_gold_is_resolved_longest_first(seed: int):
+    text = "new york giants u.s. rome new york obama"
+    rows = [row for row in slow.rows(text, 20) if row["entity"] is not None]
+    chance = np.random.default_rng(seed)
+    titles = {slow.entity_key(name): name for name in knowledge().entities.names.to_pylist()}
+    given = [rows[n] for n in chance.permutation(len(rows))[:6]]
     texts = batch(
-        ["New York New York N"],
-        mention_starts=[[a for a, _ in spans]],
-        mention_ends=[[b for _, b in spans]],
-        mention_entities=[["Rome"] * len(spans)],
+        [text],
+        mention_starts=[[row["span"][0] for row in given]],
+        mention_ends=[[row["span"][1] for row in given]],
+        mention_entities=[[titles[row["entity"]] for row in given]],
     )
-    # 2:9 is the longest; 0:3 and 8:12 go; 9:12 and 12:13 stay.
-    assert factors_of(texts, knowledge(), 1)["gold_overlapping"].to_pylist() == [2]
+    kept: list[tuple[int, int]] = []
+    wanted = set()
+    for row in sorted(given, key=lambda row: (row["span"][0] - row["span"][1], row["span"][0])):
+        begin, end = row["span"]
+        if all(end <= a or b <= begin for a, b in kept):
+            kept.append((begin, end))
+            wanted.add((row["span"], row["entity"]))
+    every = slow.rows(text, 20)
+    gold = [n for n, row in enumerate(every) if (row["span"], row["entity"]) in wanted]
+    assert factors_of(texts, knowledge(), 20)["gold"].to_pylist() == [gold]
 
 
 def test_batches_do_not_matter():

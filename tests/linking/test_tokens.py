@@ -22,10 +22,10 @@ from corpusmill.linking.tokens import (
     URL,
     USER,
     WORD,
-    inner_words,
     tokenize,
     tokenize_all,
 )
+from tests.linking.slow import inner_words
 
 PIECES = [
     *"aZ9é日ß'’ʼ#@&;:.,-_/\\()<>=^*+$€%!?…\n\t \u3000",
@@ -148,6 +148,10 @@ def test_kinds(kind: int, text: str, expected: str | None):
     ],
 )
 def test_case_digits_and_underscores_show_the_words_of_a_name(name: str, words: str):
+    batch = tokenize_all(pa.array([f"@{name}"]))
+    parts = zip(batch.part_starts - 1, batch.part_ends - 1, strict=True)
+    found = [name[start:end] for start, end in parts]
+    assert (found or [name] * bool(name)) == words.split()
     assert [name[start:end] for start, end in inner_words(name)] == words.split()
 
 

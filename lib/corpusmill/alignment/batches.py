@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from corpusmill.alignment.kernels import Posterior, segment_sizes
 from corpusmill.errors import DataError
-from corpusmill.frames import any_in_row, refuse_rows
+from corpusmill.frames import any_in_row, list_offsets, refuse_rows
 from corpusmill.types import AnyArray, Bags, Flags, Offsets, Patterns
 
 ID_COLUMN = "pattern_id"
@@ -114,7 +114,7 @@ def _labels(batch: pa.RecordBatch, classes: Sequence[str], use_labels: bool) -> 
         raise DataError(
             "DATA05", name=unknown, where="column 'labels'", allowed=", ".join(classes[:20])
         )
-    sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    sizes = np.diff(list_offsets(column))
     flags[np.repeat(np.arange(rows), sizes), ids.to_numpy(zero_copy_only=False)] = True
     return flags, ~np.asarray(column.is_null())
 

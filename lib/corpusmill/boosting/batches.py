@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from corpusmill.boosting.structures import ANY, STRUCTURES, Factors, LatticeStructure
 from corpusmill.errors import DataError
-from corpusmill.frames import any_in_row, refuse_null_items, refuse_rows
+from corpusmill.frames import any_in_row, list_offsets, refuse_null_items, refuse_rows
 from corpusmill.types import AnyArray, Flags, Floats, Offsets
 
 FACTOR_ROWS = pa.schema(
@@ -60,9 +59,7 @@ def ragged(batch: pa.RecordBatch, name: str) -> tuple[Offsets, AnyArray]:
     if name not in batch.schema.names:
         return np.zeros(batch.num_rows + 1, np.int64), np.zeros(0, np.int64)
     column = batch.column(name)
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    return offsets, column.flatten().to_numpy(zero_copy_only=False)
+    return list_offsets(column), column.flatten().to_numpy(zero_copy_only=False)
 
 
 def read_factors(batch: pa.RecordBatch) -> tuple[Factors, Offsets]:

@@ -22,6 +22,7 @@ from corpusmill.fragments.srl_kernels import (
     lay_out,
     span_pairs,
 )
+from corpusmill.frames import list_offsets
 from corpusmill.types import AnyArray, Forest, Offsets
 
 ROLES = ("A0", "A1", "A2", "A3", "A4", "A5")
@@ -169,8 +170,7 @@ def _marked(labels: pa.Array, mark: str) -> pa.Array:
 
 
 def _ragged(lists: pa.Array) -> tuple[Offsets, pa.Array]:
-    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), lists.flatten()
+    return list_offsets(lists), lists.flatten()
 
 
 def _lists(values: pa.Array, offsets: AnyArray) -> pa.ListArray:

@@ -7,13 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from corpusmill.evaluation.linking import NIL
 from corpusmill.linking.knowledge import Knowledge
 from corpusmill.linking.lexicon import Lexicon
 from corpusmill.linking.units import Units, find_ngrams
 from corpusmill.types import AnyArray, Offsets
-
-NIL = -1
-"""The entity, and the candidate, of a row that stands for none."""
 
 
 class Mentions(NamedTuple):
@@ -36,7 +34,7 @@ class Mentions(NamedTuple):
     owners : int64, shape (rows,)
         The mention of each row.
     candidates : int64, shape (rows,)
-        The candidate of the lexicon, `NIL` in the first row of each mention.
+        The candidate of the lexicon, NIL in the first row of each mention.
     """
 
     texts: Offsets
@@ -51,7 +49,7 @@ class Mentions(NamedTuple):
     candidates: AnyArray
 
     def entities(self, lexicon: Lexicon) -> AnyArray:
-        """Give the number of each row's entity, `NIL` for Nil."""
+        """Give the number of each row's entity, NIL for Nil."""
         padded = np.append(lexicon.entities, np.int32(NIL))
         return padded[self.candidates]
 
@@ -117,30 +115,14 @@ class Gold(NamedTuple):
     entities: pa.Array
 
 
-class GoldRows(NamedTuple):
-    """Which rows are true, and the texts of the linked mentions that no row stands for.
-
-    Attributes
-    ----------
-    rows : int64
-        Ascending; none of two overlapping mentions, none Nil.
-    overlapping : int64
-        Dropped because a longer one (the first of equally long ones) overlaps.
-    unknown : int64
-        Of the others, those whose entity the knowledge has not.
-    unfound : int64
-        Of those with a known entity, those whose span is no mention candidate or whose entity is
-        not among its first T.
-    """
-
-    rows: AnyArray
-    overlapping: AnyArray
-    unknown: AnyArray
-    unfound: AnyArray
-
-
-def gold_rows(gold: Gold, units: Units, mentions: Mentions, knowledge: Knowledge) -> GoldRows:
+def gold_rows(gold: Gold, units: Units, mentions: Mentions, knowledge: Knowledge) -> AnyArray:
     """Find the rows of true mentions: the same characters and the same entity.
+
+    Returns
+    -------
+    int64
+        Ascending; none of two overlapping mentions, of which the longer is kept, the first of
+        equally long ones; none Nil.
 
     Notes
     -----
@@ -170,12 +152,7 @@ def gold_rows(gold: Gold, units: Units, mentions: Mentions, knowledge: Knowledge
         place = np.minimum(np.searchsorted(row_key[order], wanted), len(order) - 1)
         rows = order[place]
         there = known & (spans[at] == begins * size + ends) & (row_key[rows] == wanted)
-    return GoldRows(
-        np.sort(rows[there]),
-        np.delete(text, apart),
-        text[apart][~known],
-        text[apart][known & ~there],
-    )
+    return np.sort(rows[there])
 
 
 def _longest_first(begins: AnyArray, ends: AnyArray) -> AnyArray:

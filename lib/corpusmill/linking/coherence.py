@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from corpusmill.evaluation.linking import NIL
 from corpusmill.linking import kernels
-from corpusmill.linking.candidates import NIL, Mentions
+from corpusmill.linking.candidates import Mentions
 from corpusmill.linking.knowledge import Knowledge
 from corpusmill.types import AnyArray, Flags, Floats
 

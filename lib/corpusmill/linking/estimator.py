@@ -21,9 +21,9 @@ from corpusmill import splits
 from corpusmill.corpora.schemas import DOUBLES, INTS, LINKED_TEXTS, STRINGS
 from corpusmill.errors import DataError, UsageError
 from corpusmill.evaluation.linking import LinkCounts, Links, count_links, link_metrics
+from corpusmill.frames import list_offsets
 from corpusmill.linking.fitting import TEXT_COLUMNS, fit_links
 from corpusmill.linking.folding import keys_of
-from corpusmill.linking.gold import list_offsets
 from corpusmill.linking.knowledge import load_knowledge
 from corpusmill.linking.model import LinkingModel
 from corpusmill.linking.settings import LearnerSettings

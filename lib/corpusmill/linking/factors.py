@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from corpusmill.frames import list_offsets
 from corpusmill.linking.candidates import Gold, Mentions, find_mentions, gold_rows
 from corpusmill.linking.features import feature_matrix
 from corpusmill.linking.knowledge import Knowledge
@@ -27,6 +28,20 @@ class Found(NamedTuple):
     units: Units
     mentions: Mentions
     features: Floats
+
+    def places(self) -> tuple[AnyArray, AnyArray]:
+        """Give the first unit of each mention and the one after its last, from 0 in each text."""
+        mentions = self.mentions
+        unit = np.repeat(self.units.offsets[:-1], np.diff(mentions.texts))
+        return mentions.firsts - unit, mentions.lasts + 1 - unit
+
+    def spans(self, rows: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Give where the mentions of rows begin and end, in characters of their texts."""
+        mentions = self.mentions
+        owner = mentions.owners[rows]
+        text = np.searchsorted(mentions.texts, owner, side="right") - 1
+        shift = self.units.characters.texts[text]
+        return mentions.begins[owner] - shift, mentions.ends[owner] - shift
 
 
 def candidates_of(texts: pa.Array, knowledge: Knowledge, most: int) -> Found:
@@ -75,14 +90,7 @@ def factors_of(
     Returns
     -------
     pa.RecordBatch
-        `schemas.FACTORS`, a row a text, and what leads back from a row to its entity:
-
-        ``row_entities`` (list of int32)
-            The number of each row's entity (`entities.Entities`), -1 for Nil.
-        ``span_starts``, ``span_ends`` (lists of int32)
-            The characters of each factor in the text.
-        ``gold_overlapping``, ``gold_unknown``, ``gold_unfound`` (int32)
-            True mentions that no row stands for (`candidates.GoldRows`); null without any given.
+        `schemas.FACTORS`, a row a text; true mentions that no row stands for are passed over.
 
     Notes
     -----
@@ -92,52 +100,36 @@ def factors_of(
     mentions, size = found.mentions, len(texts)
     features = found.features if further is None else np.hstack([found.features, further])
     text_rows = mentions.rows[mentions.texts]
-    of_text = np.repeat(np.arange(size), np.diff(mentions.texts))
-    unit, char = found.units.offsets[of_text], found.units.characters.texts[of_text]
-    gold = _gold_columns(texts, found, knowledge) if "mention_starts" in texts.schema.names else {}
+    starts, ends = found.places()
     nothing = pa.nulls(size, pa.list_(pa.int32()))
-    counts = {f"gold_{name}": pa.nulls(size, pa.int32()) for name in _UNMATCHED}
+    known = "mention_starts" in texts.schema.names
     columns = {
         "example_id": texts["text_id"],
         "row_offsets": _row_offsets(mentions),
-        "starts": _lists(mentions.firsts - unit, mentions.texts),
-        "ends": _lists(mentions.lasts + 1 - unit, mentions.texts),
+        "starts": _lists(starts, mentions.texts),
+        "ends": _lists(ends, mentions.texts),
         "previous": nothing,
         "labels": nothing,
         "features": _lists(features.ravel(), text_rows * features.shape[1], pa.float64()),
-        "gold": nothing,
-        "row_entities": _lists(mentions.entities(knowledge.lexicon), text_rows),
-        "span_starts": _lists(mentions.begins - char, mentions.texts),
-        "span_ends": _lists(mentions.ends - char, mentions.texts),
-        **counts,
+        "gold": _gold_rows(texts, found, knowledge) if known else nothing,
     }
-    return pa.record_batch(columns | gold)
+    return pa.record_batch(columns)
 
 
-_UNMATCHED = ("overlapping", "unknown", "unfound")
-
-
-def _gold_columns(texts: pa.RecordBatch, found: Found, knowledge: Knowledge) -> dict[str, pa.Array]:
+def _gold_rows(texts: pa.RecordBatch, found: Found, knowledge: Knowledge) -> pa.Array:
     starts, ends = texts["mention_starts"], texts["mention_ends"]
-    offsets = np.concatenate(([0], np.cumsum(starts.value_lengths().fill_null(0).to_numpy())))
     gold = Gold(
-        offsets,
+        list_offsets(starts),
         starts.flatten().to_numpy().astype(np.int64),
         ends.flatten().to_numpy().astype(np.int64),
         texts["mention_entities"].flatten(),
     )
     mentions = found.mentions
-    matched = gold_rows(gold, found.units, mentions, knowledge)
+    rows = gold_rows(gold, found.units, mentions, knowledge)
     text_rows = mentions.rows[mentions.texts]
-    bounds = np.searchsorted(matched.rows, text_rows)
+    bounds = np.searchsorted(rows, text_rows)
     shift = np.repeat(text_rows[:-1], np.diff(bounds))
-    unmatched = {
-        name: np.bincount(getattr(matched, name), minlength=len(texts)) for name in _UNMATCHED
-    }
-    return {
-        "gold": _lists(matched.rows - shift, bounds),
-        **{f"gold_{name}": pa.array(count, pa.int32()) for name, count in unmatched.items()},
-    }
+    return _lists(rows - shift, bounds)
 
 
 def _row_offsets(mentions: Mentions) -> pa.Array:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from corpusmill.corpora.knowledge_names import LINK_KINDS, NAME_KINDS, TYPES
+from corpusmill.evaluation.linking import NIL
 from corpusmill.linking import kernels
-from corpusmill.linking.candidates import NIL, Mentions
+from corpusmill.linking.candidates import Mentions
 from corpusmill.linking.folding import DIGIT, LETTER, LOWER, UPPER
 from corpusmill.linking.knowledge import Knowledge
 from corpusmill.linking.lexicon import has_name, written_as

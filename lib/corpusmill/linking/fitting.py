@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from corpusmill import splits
 from corpusmill.boosting.fitting import NOTHING, Progress, fit_factors
-from corpusmill.corpora.schemas import FACTORS
+from corpusmill.corpora.schemas import FACTORS, LINKED_TEXTS
 from corpusmill.evaluation.linking import LinkCounts, count_links
 from corpusmill.linking.coherence import FEATURE_NAMES as COHERENCE_NAMES
 from corpusmill.linking.coherence import coherence
@@ -20,7 +21,8 @@ from corpusmill.linking.factors import factors_of
 from corpusmill.linking.features import FEATURE_NAMES
 from corpusmill.linking.gold import check_mentions, gold_links, linked
 from corpusmill.linking.knowledge import Knowledge
-from corpusmill.linking.model import LinkingModel, flags_of, refuse_null
+from corpusmill.linking.model import LinkingModel, Scored, chosen, refuse_null
+from corpusmill.linking.placing import place_entities
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.types import Floats
 
@@ -98,6 +100,31 @@ def fit_links(
     return Fitted(model, tuple(curves))
 
 
+def placed(rows: DataFrame, model: LinkingModel) -> DataFrame:
+    """Give mentions to texts that name entities only; see `placing.place_entities`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The columns `TEXT_COLUMNS` and ``text_entities`` of LINKED_TEXTS.
+    model : LinkingModel
+        Its knowledge and settings are used.
+
+    Returns
+    -------
+    DataFrame
+        These columns.
+    """
+    schema = T.StructType([LINKED_TEXTS[name] for name in (*TEXT_COLUMNS, "text_entities")])
+    kernel = partial(place_rows, model=model)
+    return splits.map_partitions(rows.select(*schema.names), kernel, schema)
+
+
+def place_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
+    """Place entities of a batch; the kernel of `placed`."""
+    return place_entities(batch, model.knowledge, model.settings.candidates)
+
+
 def factor_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
     """Make the factors of texts; behind a stage, with the features of what it found.
 
@@ -111,11 +138,10 @@ def factor_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
     further = None
     if model.trees:
         scored = model.score(batch.column("text"))
-        rows = model.decode(scored).rows
-        chosen = flags_of(rows, len(scored.scores))
-        further = coherence(scored.found.mentions, chosen, model.knowledge)
-    found = factors_of(batch, model.knowledge, model.settings.candidates, further)
-    return found.select(FACTORS.names)
+        further = coherence(
+            scored.found.mentions, chosen(scored, model.biases[-1]), model.knowledge
+        )
+    return factors_of(batch, model.knowledge, model.settings.candidates, further)
 
 
 def bias_curve(rows: DataFrame, model: LinkingModel, biases: Floats = BIASES) -> LinkCounts:
@@ -136,12 +162,18 @@ def count_biases(
     """Count a partition at each bias; the kernel of `bias_curve`."""
     total = np.zeros((4, len(biases)))
     for batch in batches:
-        gold = gold_links(batch, model.knowledge.entities)
-        scored = model.score(batch.column("text"))
-        for number, bias in enumerate(biases):
-            found = linked(scored, model.decode(scored, bias), model.knowledge)
-            total[:, number] += np.concatenate(count_links(gold, found))
+        total += count_at(batch, model.score(batch.column("text")), model, biases)
     return dict(zip(LinkCounts._fields, total, strict=True))
+
+
+def count_at(
+    batch: pa.RecordBatch, scored: Scored, model: LinkingModel, biases: Floats
+) -> LinkCounts:
+    """Count right mentions of texts with any scores at each bias."""
+    gold = gold_links(batch, model.knowledge.entities)
+    found = (linked(scored, model.decode(scored, bias), model.knowledge) for bias in biases)
+    counts = [np.concatenate(count_links(gold, links)) for links in found]
+    return LinkCounts(*np.stack(counts, axis=1))
 
 
 def best_bias(counts: LinkCounts, biases: Floats = BIASES) -> float:

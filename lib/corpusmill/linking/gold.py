@@ -6,21 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpusmill.evaluation.linking import Links
-from corpusmill.frames import any_in_row, refuse_null_items, refuse_rows
+from corpusmill.evaluation.linking import NIL, Links
+from corpusmill.frames import any_in_row, list_offsets, refuse_null_items, refuse_rows
 from corpusmill.linking.entities import Entities
 from corpusmill.linking.folding import keys_of
 from corpusmill.linking.knowledge import Knowledge
 from corpusmill.linking.model import Decoded, Scored
-from corpusmill.types import AnyArray, Flags, Offsets
-
-NIL = -1
-
-
-def list_offsets(column: pa.Array) -> Offsets:
-    """Give the offsets of a list column, null lists being empty."""
-    lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+from corpusmill.types import AnyArray, Flags
 
 
 def gold_links(batch: pa.RecordBatch, entities: Entities) -> Links:
@@ -78,13 +70,6 @@ def numbered(titles: pa.Array, entities: Entities) -> AnyArray:
 
 def linked(scored: Scored, decoded: Decoded, knowledge: Knowledge) -> Links:
     """Give decoded mentions with characters of their texts."""
-    mentions = scored.found.mentions
-    owner = mentions.owners[decoded.rows]
-    text = np.repeat(np.arange(len(decoded.offsets) - 1), np.diff(decoded.offsets))
-    shift = scored.found.units.characters.texts[text]
-    return Links(
-        decoded.offsets,
-        mentions.begins[owner] - shift,
-        mentions.ends[owner] - shift,
-        mentions.entities(knowledge.lexicon)[decoded.rows],
-    )
+    begins, ends = scored.found.spans(decoded.rows)
+    entities = scored.found.mentions.entities(knowledge.lexicon)
+    return Links(decoded.offsets, begins, ends, entities[decoded.rows])

@@ -12,8 +12,8 @@ import pyarrow as pa
 from corpusmill import storage
 from corpusmill.boosting.structures import Factors, Spans
 from corpusmill.boosting.training import scores_of
+from corpusmill.evaluation.linking import NIL
 from corpusmill.frames import record_batch, refuse_rows
-from corpusmill.linking.candidates import NIL, Mentions
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.factors import Found, candidates_of
 from corpusmill.linking.knowledge import Knowledge
@@ -64,35 +64,18 @@ class Decoded(NamedTuple):
         Text n has the mentions ``offsets[n]:offsets[n + 1]``, from left to right.
     rows : int64, shape (mentions,)
         The row of each.
-    probability : Floats, shape (rows of all candidates,)
-        P(row is in the output), with the bias.
     """
 
     offsets: Offsets
     rows: AnyArray
-    probability: Floats
 
 
-def factors_of_mentions(mentions: Mentions) -> Factors:
-    """Give the factors of mention candidates; places are units of the batch, which is enough."""
+def spans_of(found: Found) -> Spans:
+    """Give the structure over the mention candidates of texts."""
+    mentions = found.mentions
     nothing = np.zeros(len(mentions.candidates), np.int64)
-    return Factors(
-        mentions.texts.astype(np.int64),
-        mentions.rows.astype(np.int64),
-        *_places(mentions),
-        nothing - 1,
-        nothing,
-    )
-
-
-def _places(mentions: Mentions) -> tuple[AnyArray, AnyArray]:
-    text = np.repeat(np.arange(len(mentions.texts) - 1), np.diff(mentions.texts))
-    firsts = mentions.firsts.astype(np.int64)
-    lead = np.zeros(len(mentions.texts) - 1, np.int64)
-    some = np.diff(mentions.texts) > 0
-    # Mentions stand by first unit, so the first of a text has its least.
-    lead[some] = firsts[mentions.texts[:-1][some]]
-    return firsts - lead[text], mentions.lasts.astype(np.int64) + 1 - lead[text]
+    starts, ends = found.places()
+    return Spans(Factors(mentions.texts, mentions.rows, starts, ends, nothing - 1, nothing))
 
 
 @dataclass(frozen=True)
@@ -124,27 +107,26 @@ class LinkingModel:
         """Find the candidates of texts, strings or null, and compute F of their rows."""
         found = candidates_of(texts, self.knowledge, self.settings.candidates)
         first = self.scored_by(found, scores_of(self.trees[0], found.features))
-        structure, scores = first.structure, first.scores
-        for trees, bias in zip(self.trees[1:], self.biases, strict=False):
-            chosen = structure.best(_biased(structure, scores, bias))
-            further = coherence(found.mentions, chosen, self.knowledge)
-            scores = scores_of(trees, np.hstack([found.features, further]))
-        return Scored(found, structure, scores)
+        if len(self.trees) == 1:
+            return first
+        further = coherence(found.mentions, chosen(first, self.biases[0]), self.knowledge)
+        return first._replace(scores=scores_of(self.trees[1], np.hstack([found.features, further])))
 
     def scored_by(self, found: Found, scores: Floats) -> Scored:
         """Give candidates with scores of any kind, to be decoded."""
-        return Scored(found, Spans(factors_of_mentions(found.mentions)), scores)
+        return Scored(found, spans_of(found), scores)
 
     def decode(self, scored: Scored, bias: float | None = None) -> Decoded:
         """Find the best mentions; ``bias`` is by default that of the last stage."""
+        rows = np.flatnonzero(chosen(scored, self.biases[-1] if bias is None else bias))
+        offsets = np.searchsorted(rows, scored.structure.factors.example_rows())
+        # Candidates stand by place, and the output has no two that overlap.
+        return Decoded(offsets, rows)
+
+    def probability(self, scored: Scored) -> Floats:
+        """Give P(row is in the output) of all candidates, with the bias of the last stage."""
         structure = scored.structure
-        biased = _biased(structure, scored.scores, self.biases[-1] if bias is None else bias)
-        chosen = structure.best(biased)
-        chosen[structure.bases] = False
-        rows = np.flatnonzero(chosen)
-        offsets = np.searchsorted(rows, structure.factors.example_rows())
-        order = _by_place(rows, offsets, scored.found.mentions)
-        return Decoded(offsets, rows[order], structure.marginals(biased)[0])
+        return structure.marginals(_biased(structure, scored.scores, self.biases[-1]))[0]
 
     def predict_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Link the texts of the column ``text``.
@@ -163,24 +145,23 @@ class LinkingModel:
         """
         refuse_null(batch)
         scored = self.score(batch.column("text"))
-        decoded = self.decode(scored)
+        decoded, probability = self.decode(scored), self.probability(scored)
         mentions, rows = scored.found.mentions, decoded.rows
         owner = mentions.owners[rows]
         nil = mentions.rows[owner]
-        text = np.repeat(np.arange(len(decoded.offsets) - 1), np.diff(decoded.offsets))
-        shift = scored.found.units.characters.texts[text]
+        begins, ends = scored.found.spans(rows)
         entities = mentions.entities(self.knowledge.lexicon)
-        second = runner_up(mentions.rows, decoded.probability, rows, owner)
+        second = runner_up(mentions.rows, probability, rows, owner)
         scores = scored.scores[rows] - scored.scores[nil] - self.biases[-1]
         names = self.knowledge.entities.names
         columns = [
-            (mentions.begins[owner] - shift).astype(np.int32),
-            (mentions.ends[owner] - shift).astype(np.int32),
+            begins.astype(np.int32),
+            ends.astype(np.int32),
             names.take(pa.array(entities[rows])),
             scores,
-            decoded.probability[rows],
+            probability[rows],
             names.take(pa.array(entities[second], mask=entities[second] == NIL)),
-            decoded.probability[second],
+            probability[second],
         ]
         bounds = pa.array(decoded.offsets.astype(np.int32))
         arrays = [
@@ -228,6 +209,13 @@ class LinkingModel:
         return cls(settings, Knowledge.of_arrays(saved.arrays), trees, biases)
 
 
+def chosen(scored: Scored, bias: float) -> Flags:
+    """Give the rows of the best output, Nil left out, if ``bias`` is added to the score of Nil."""
+    found = scored.structure.best(_biased(scored.structure, scored.scores, bias))
+    found[scored.structure.bases] = False
+    return found
+
+
 def _biased(structure: Spans, scores: Floats, bias: float) -> Floats:
     biased = scores.copy()
     biased[structure.bases] += bias
@@ -253,15 +241,3 @@ def runner_up(bounds: Offsets, probability: Floats, rows: AnyArray, owner: AnyAr
     factor = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     order = np.lexsort((-others, factor))
     return order[bounds[:-1]][owner]
-
-
-def _by_place(rows: AnyArray, offsets: Offsets, mentions: Mentions) -> AnyArray:
-    text = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    return np.lexsort((mentions.begins[mentions.owners[rows]], text))
-
-
-def flags_of(rows: AnyArray, size: int) -> Flags:
-    """Give rows as flags."""
-    flags = np.zeros(size, np.bool_)
-    flags[rows] = True
-    return flags

@@ -14,26 +14,26 @@ from corpusmill.runner import Job
 def inputs(action: str, conf: LinkingSettings) -> dict[str, str]:
     """Name the paths that an action reads, texts, tables and model, by the key of the conf."""
     given = conf.input
+    fitted = given.training() | given.development()
     if action == "train":
-        return _texts_paths({"train": given.train, "develop": given.develop}) | _knowledge_paths(
-            conf.knowledge
-        )
+        return _texts_paths(fitted) | _knowledge_paths(conf.knowledge)
     if action == "evaluate":
-        tests = {f"test.{name}": source for name, source in given.test.items()}
-        others = {"train": given.train, "develop": given.develop}
-        paths = _texts_paths((others if conf.baselines.methods else {}) | tests)
+        tests = {f"input.test.{name}": source for name, source in given.test.items()}
+        paths = _texts_paths((fitted if conf.baselines.methods else {}) | tests)
+        for name, system in given.systems.items():
+            paths[f"input.systems.{name}.path"] = system.path
+            paths[f"input.systems.{name}.questions"] = system.questions
     else:
-        paths = _texts_paths({"texts": given.texts})
+        paths = {} if given.texts is None else _texts_paths({"input.texts": given.texts})
         paths |= {f"input.queries.{n}.path": log.path for n, log in enumerate(given.queries)}
     paths |= storage.model_input(conf.output)
     return paths
 
 
-def _texts_paths(sources: Mapping[str, TextsSettings | None]) -> dict[str, str]:
+def _texts_paths(sources: Mapping[str, TextsSettings]) -> dict[str, str]:
     paths: dict[str, str] = {}
-    for name, source in sources.items():
-        if source is not None:
-            paths |= linked_texts_paths(source, f"input.{name}")
+    for key, source in sources.items():
+        paths |= linked_texts_paths(source, key)
     return paths
 
 

@@ -146,23 +146,6 @@ def tokenize_all(texts: pa.Array) -> TokenBatch:
     )
 
 
-def inner_words(name: str) -> list[tuple[int, int]]:
-    """Divide a hashtag or user name where its case, digits and underscores show words.
-
-    Parameters
-    ----------
-    name
-        Without the sign: ``MichelleObama``, ``NYTimes2012``, ``new_york``.
-
-    Returns
-    -------
-    list of (int, int)
-        Starts and ends in the name; fewer than two where it shows nothing, as ``justinbieber``.
-    """
-    _, starts, ends, _ = _scan(_part_pattern(), [name])
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
-
-
 def _scan(
     pattern: re.Pattern[str], strings: Sequence[str]
 ) -> tuple[Offsets, AnyArray, AnyArray, AnyArray]:

@@ -34,7 +34,7 @@ def predict(context: Context) -> None:
     """Link the texts, or the queries, by the current model."""
     conf: LinkingSettings = context.settings
     if conf.input.texts is not None:
-        texts = read_texts(context, conf.input.texts, "input.texts")
+        texts = read_texts(context, {"input.texts": conf.input.texts})
     elif conf.input.queries:
         texts = read_queries(context)
     else:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from corpusmill.corpora.knowledge import EntitySettings, LexiconSettings, LinkSettings, Pattern
-from corpusmill.corpora.linked_texts import LinkedTextsSettings
+from corpusmill.corpora.linked_texts import LinkedTextsSettings, SystemLinksSettings
 from corpusmill.corpora.sources import SourceSettings
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.settings import JobSettings, Settings
@@ -36,20 +36,52 @@ class TextsSettings(LinkedTextsSettings):
     """Texts with their entities, all or those of some splits."""
 
     splits: list[str] = Field(default_factory=list, description="by default all")
+    share: tuple[float, float] = Field(
+        (0.0, 1.0),
+        description="by a hash of ids to [0, 1): texts from the first to below the second",
+    )
+
+    @model_validator(mode="after")
+    def _check_share(self) -> TextsSettings:
+        if not 0.0 <= self.share[0] < self.share[1] <= 1.0:
+            raise ValueError("share must be two numbers with 0 <= first < second <= 1")
+        return self
 
 
 class LinkingInput(Settings):
     """The texts."""
 
-    train: TextsSettings
-    develop: TextsSettings | None = Field(None, description="on which the Nil bias is tuned")
+    train: list[TextsSettings] = Field(min_length=1)
+    develop: list[TextsSettings] = Field(
+        default_factory=list, description="on which the Nil bias is tuned"
+    )
     test: dict[str, TextsSettings] = Field(
         default_factory=dict, description="for evaluate; the first is the one to report"
+    )
+    systems: dict[str, SystemLinksSettings] = Field(
+        default_factory=dict, description="for evaluate: what another system says, by test set"
     )
     texts: TextsSettings | None = Field(None, description="for predict")
     queries: list[SourceSettings] = Field(
         default_factory=list, description="for predict: query logs; equal queries are linked once"
     )
+
+    @model_validator(mode="after")
+    def _check_sets(self) -> LinkingInput:
+        unknown = sorted(set(self.systems) - set(self.test))
+        if unknown:
+            raise ValueError(f"systems has {unknown[0]!r}, which is no key of test")
+        if self.texts is not None and self.queries:
+            raise ValueError("predict reads texts or queries, not both")
+        return self
+
+    def training(self) -> dict[str, TextsSettings]:
+        """Give the texts to train on by their keys in the conf."""
+        return {f"input.train.{number}": source for number, source in enumerate(self.train)}
+
+    def development(self) -> dict[str, TextsSettings]:
+        """Give the texts to tune on by their keys in the conf."""
+        return {f"input.develop.{number}": source for number, source in enumerate(self.develop)}
 
 
 class BaselineSettings(Settings):

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from corpusmill.corpora import quarantine
-from corpusmill.corpora.linked_texts import read_linked_texts
+from corpusmill.corpora.linked_texts import (
+    SystemLinksSettings,
+    read_linked_texts,
+    read_system_links,
+)
+from corpusmill.corpora.quarantine import Read
 from corpusmill.corpora.query_logs import read_query_logs
 from corpusmill.errors import DataError
+from corpusmill.linking.counting import SYSTEM
 from corpusmill.linking.tasks.settings import LinkingSettings, TextsSettings
 
 if TYPE_CHECKING:
     from corpusmill.runner import Context
+
+_PLACES = 10_000
+"""Texts are divided by a hash of their ids so finely."""
 
 
 class Texts(NamedTuple):
@@ -32,8 +43,8 @@ class Texts(NamedTuple):
     bad: DataFrame
 
 
-def read_texts(context: Context, source: TextsSettings, key: str) -> Texts:
-    """Read texts with their entities.
+def read_texts(context: Context, sources: Mapping[str, TextsSettings]) -> Texts:
+    """Read texts with their entities from one source or several, by their keys in the conf.
 
     Raises
     ------
@@ -41,12 +52,39 @@ def read_texts(context: Context, source: TextsSettings, key: str) -> Texts:
         DATA03: there is no text; DATA02: too many bad records.
     """
     conf: LinkingSettings = context.settings
+    name = next(iter(sources)).removesuffix(".0")
+    with context.progress.stage(f"read {name.removeprefix('input.')}"):
+        reads = [
+            (source, read_linked_texts(context.spark, source, conf.quarantine, key))
+            for key, source in sources.items()
+        ]
+        records = reduce(DataFrame.unionByName, (_wanted(*read) for read in reads))
+        bad = reduce(DataFrame.unionByName, (read.quarantine for _, read in reads))
+        return _counted(context, records, bad, name)
+
+
+def _wanted(source: TextsSettings, read: Read) -> DataFrame:
+    records = read.records
+    if source.splits:
+        records = records.where(F.col("split").isin(source.splits))
+    begin, end = source.share
+    place = F.pmod(F.xxhash64("text_id"), F.lit(_PLACES)) / _PLACES
+    return records.where((place >= begin) & (place < end))
+
+
+def read_system(context: Context, source: SystemLinksSettings, key: str) -> Texts:
+    """Read what another system says: ``text_id`` and its entities, the best first."""
+    conf: LinkingSettings = context.settings
     with context.progress.stage(f"read {key.removeprefix('input.')}"):
-        read = read_linked_texts(context.spark, source, conf.quarantine, key)
-        records = read.records
-        if source.splits:
-            records = records.where(F.col("split").isin(source.splits))
-        return _counted(context, records, read.quarantine, key)
+        read = read_system_links(context.spark, source, conf.quarantine, key)
+        said = read.records.select("text_id", F.col("mention_entities").alias(SYSTEM))
+        return _counted(context, said, read.quarantine, key)
+
+
+def query_entities(texts: DataFrame) -> tuple[str, ...]:
+    """Give the query entities of the IR-driven evaluation: all that the texts' gold names."""
+    names = texts.select(F.explode("text_entities").alias("entity")).distinct()
+    return tuple(names.orderBy("entity").toArrow()["entity"].to_pylist())
 
 
 def read_queries(context: Context) -> Texts:

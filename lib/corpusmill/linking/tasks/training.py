@@ -16,7 +16,7 @@ from corpusmill.corpora.schemas import QUARANTINE
 from corpusmill.linking import plots
 from corpusmill.linking.coherence import FEATURE_NAMES as COHERENCE_NAMES
 from corpusmill.linking.features import FEATURE_NAMES
-from corpusmill.linking.fitting import BIASES, Fitted, curve, fit_links
+from corpusmill.linking.fitting import BIASES, Fitted, curve, fit_links, placed
 from corpusmill.linking.model import LinkingModel
 from corpusmill.linking.tasks.knowledge import read_knowledge
 from corpusmill.linking.tasks.settings import LinkingSettings
@@ -31,10 +31,10 @@ STAGES = ("first", "second")
 def train(context: Context) -> None:
     """Train on the texts and keep the model."""
     conf: LinkingSettings = context.settings
-    texts = read_texts(context, conf.input.train, "input.train")
+    texts = read_texts(context, conf.input.training())
     bad, develop = texts.bad, None
-    if conf.input.develop is not None:
-        read = read_texts(context, conf.input.develop, "input.develop")
+    if conf.input.develop:
+        read = read_texts(context, conf.input.development())
         bad, develop = bad.unionByName(read.bad), read.rows
     knowledge, bad_knowledge = read_knowledge(context, texts.rows)
     context.run.write_parquet("quarantine", bad.unionByName(bad_knowledge), schema=QUARANTINE)
@@ -56,12 +56,13 @@ def train(context: Context) -> None:
             folders[number].save(len(done.losses), {"losses": done.losses, "trees": trees}, {})
             losses[number] = done.losses.tolist()
 
+        untrained = LinkingModel(conf.model, knowledge, (), ())
         fitted = fit_links(
-            texts.rows,
+            placed(texts.rows, untrained),
             knowledge,
             conf.model,
             conf.seed,
-            develop,
+            None if develop is None else placed(develop, untrained),
             conf.checkpoint_trees,
             on_block,
             starts,

@@ -19,6 +19,7 @@ from corpusmill.runner import run_job
 from tests.jobs import ROOT, demo_arguments, metrics_of, run_all
 
 SAMPLES = ROOT / "lib" / "corpusmill" / "corpora" / "samples"
+TEXTS = SAMPLES / "linking_texts.jsonl"
 METHODS = ("smart", "smart_entity", "mart", "perceptron")
 
 pytestmark = [
@@ -129,7 +130,9 @@ def test_queries_of_a_log_are_linked_once_each(
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [
-        (["input.train.splits=[none]"], 1, "DATA03: input.train"),
+        ([f"input.train=[{{path: {TEXTS}, splits: [none]}}]"], 1, "DATA03: input.train"),
+        ([f"input.train=[{{path: {TEXTS}, share: [1, 0]}}]"], 2, "CONF11"),
+        ([f"input.systems={{other: {{path: {TEXTS}, questions: x}}}}"], 2, "CONF11"),
         (["knowledge.lexicon=[]"], 2, "CONF04: knowledge.lexicon"),
         (["knowledge.lexicon.0.path=/nowhere"], 2, "CONF0"),
         (["model.candidates=0"], 2, "CONF04: model.candidates"),

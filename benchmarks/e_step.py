@@ -32,6 +32,7 @@ import numpy as np
 from pyspark.ml.clustering import LDA
 from pyspark.ml.linalg import Vectors
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from scipy.special import psi
 
 from benchmarks._corpus import DOCUMENTS, Corpus, first, load, pattern_table
@@ -191,11 +192,16 @@ def cached(rows: DataFrame) -> DataFrame:
     return rows
 
 
-def spark_iterations(corpus: Corpus) -> dict[str, Callable[[], float]]:
-    """Return the timed iterations of MLlib and of ours."""
+def copied(rows: DataFrame, copies: int) -> DataFrame:
+    """Give every row so many times."""
+    return rows.withColumn("copy", F.explode(F.sequence(F.lit(1), F.lit(copies)))).drop("copy")
+
+
+def spark_iterations(corpus: Corpus, copies: int) -> dict[str, Callable[[], float]]:
+    """Return the timed iterations of MLlib and of ours over so many copies of the corpus."""
     spark = session.start("e-step", SparkSettings(master="local[2]", shuffle_partitions=2))
-    vectors = cached(document_vectors(spark, corpus))
-    rows = cached(spark.createDataFrame(pattern_table(corpus)))
+    vectors = cached(copied(document_vectors(spark, corpus), copies))
+    rows = cached(copied(spark.createDataFrame(pattern_table(corpus)), copies))
 
     def mllib(optimizer: str) -> Callable[[int], Any]:
         topics = LDA(k=len(corpus.classes), optimizer=optimizer, subsamplingRate=1.0, seed=13)
@@ -257,6 +263,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("CORPUSMILL_DATA"))
     parser.add_argument("--documents", type=int, default=DOCUMENTS, help="at the most")
     parser.add_argument("--sample", type=int, default=200, help="documents for plain Python")
+    parser.add_argument("--copies", type=int, default=1, help="of the documents, in Spark")
     parser.add_argument("--repeats", type=int, default=5, help="repetitions; medians are printed")
     arguments = parser.parse_args()
     corpus = load(arguments.data, arguments.documents)
@@ -276,8 +283,9 @@ def main() -> None:
     instances = len(corpus.patterns.weights)
     print(f"corpusmill: {instances / times['corpusmill']:,.0f} instances/s")
 
-    times = medians(spark_iterations(corpus), arguments.repeats)
+    times = medians(spark_iterations(corpus, arguments.copies), arguments.repeats)
     better = min((name for name in times if name.startswith("MLlib")), key=times.__getitem__)
+    documents *= arguments.copies
     report(f"An iteration in Spark, local[2], {PARTITIONS} partitions", times, documents, better)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,33 @@ def list_offsets(column: pa.Array) -> Offsets:
     offsets = np.zeros(len(column) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def text_pieces(batch: pa.RecordBatch, column: str, most: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch so that each piece has at most ``most`` characters, or one text.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    column : str
+        Holds texts; null has no characters.
+    most : int
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        In order, without a copy; an empty batch is a piece.
+    """
+    sizes = pc.fill_null(pc.utf8_length(batch.column(column)), 0).to_numpy(zero_copy_only=False)
+    ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    begin = 0
+    while begin < batch.num_rows or not batch.num_rows:
+        fits = int(np.searchsorted(ends, ends[begin] + most, side="right")) - 1
+        end = max(fits, begin + 1)
+        yield batch.slice(begin, end - begin)
+        if end >= batch.num_rows:
+            return
+        begin = end
 
 
 def any_in_row(flags: Flags, starts: Offsets) -> Flags:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from corpusmill import storage
+from corpusmill.linking.errors import BOUNDARY, NAMES, SECOND
 from corpusmill.linking.model import PREDICTIONS, LinkingModel
 from corpusmill.linking.pipeline import JOB
 from corpusmill.runner import run_job
@@ -114,6 +115,20 @@ def test_a_saved_model_and_its_pyfunc_link_alike(demo: Path, place: Path) -> Non
         file.path for file in mlflow.MlflowClient().list_artifacts(trained.info.run_id, "plots")
     }
     assert {"plots/first_bias.png", "plots/second_bias.png", "plots/first_loss.png"} <= names
+
+
+def test_errors_are_counted_by_kind_and_shown(demo: Path, place: Path) -> None:
+    found = metrics_of(demo)
+    counts = [found[f"errors.{name}"] for name in NAMES]
+    assert sum(counts[:SECOND]) == found["gold_mentions"]
+    right = sum(counts[: BOUNDARY + 1])
+    assert found["smart_entity.recall"] == pytest.approx(right / found["gold_mentions"])
+    mlflow.set_tracking_uri(f"sqlite:///{place}/mlflow.db")
+    runs = mlflow.search_runs(search_all_experiments=True, output_format="list")
+    evaluated: Any = next(run for run in runs if run.info.run_name == "demo evaluate")
+    page = mlflow.artifacts.load_text(f"{evaluated.info.artifact_uri}/pages/errors.html")
+    assert "<h1>Errors: sample</h1>" in page
+    assert page.count("<article>") >= sum(count > 0 for count in counts)
 
 
 def test_queries_of_a_log_are_linked_once_each(

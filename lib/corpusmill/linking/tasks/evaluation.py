@@ -18,6 +18,7 @@ from corpusmill.linking.fitting import TEXT_COLUMNS
 from corpusmill.linking.gold import linked
 from corpusmill.linking.model import LinkingModel
 from corpusmill.linking.tasks.baselines import measure_baselines
+from corpusmill.linking.tasks.errors import log_errors
 from corpusmill.linking.tasks.settings import LinkingSettings
 from corpusmill.linking.tasks.texts import query_entities, read_system, read_texts
 from corpusmill.types import Floats
@@ -54,6 +55,7 @@ def evaluate(context: Context) -> None:
     with context.progress.stage("link"):
         for name, rows in tests.items():
             found[name] = _measured(rows, model)
+    log_errors(context, *next(iter(tests.items())), model)
     if conf.baselines.methods:
         with context.progress.stage("train the baselines"):
             for method, measured in measure_baselines(context, model, tests).items():

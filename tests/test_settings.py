@@ -46,6 +46,7 @@ class Probe(JobSettings):
     optional: Model | None = None
     source: Annotated[Words | Queries, Field(discriminator="kind")] = Words()
     sources: list[Queries] = Field(default_factory=list)
+    named: dict[str, Queries] = Field(default_factory=dict)
     either: Words | Model | None = None
     names: tuple[str, ...] = ()
 
@@ -141,6 +142,10 @@ MISTAKES = {
     "item that is no section": (
         "sources: [5]\n",
         "CONF04: sources.0 = 5: expected keys: header, kind, path",
+    ),
+    "named item that is no section": (
+        "named: {mine: [5]}\n",
+        "CONF04: named.mine = [5]: expected keys: header, kind, path",
     ),
     "no number": (
         "model: {tolerance: .nan}\n",

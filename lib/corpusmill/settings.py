@@ -265,8 +265,8 @@ def _explain(error: ValidationError, kind: type[BaseModel]) -> UsageError:
         return UsageError("CONF04", key=key, value=_shown(repr(context["tag"])), problem=problem)
     if first["type"] in ("model_type", "model_attributes_type"):
         last = location[-1]
-        part = fields  # of the items, where the key is a place in a list
-        if fields and isinstance(last, str):
+        part = fields  # of the items, where the key is a place in a list or a name
+        if fields and last in fields.model_fields:
             part = _settings_of(fields.model_fields[last].annotation)
         problem = f"expected keys: {', '.join(sorted(part.model_fields))}" if part else problem
     return UsageError("CONF04", key=key, value=_shown(repr(first["input"])), problem=problem)

@@ -115,6 +115,19 @@ def test_a_saved_model_and_its_pyfunc_link_alike(demo: Path, place: Path) -> Non
     assert {"plots/first_bias.png", "plots/second_bias.png", "plots/first_loss.png"} <= names
 
 
+def test_knowledge_in_parts_finds_and_measures_the_same(
+    demo: Path, arguments: list[str], spark: Any
+) -> None:
+    before, metrics = pd.read_parquet(demo / "predictions"), metrics_of(demo)
+    for action in ("predict", "evaluate"):
+        assert run_job(JOB, [action, *arguments, "broadcast_mb=0"], spark) == 0
+    after = pd.read_parquet(demo / "predictions")
+    one, other = (rows.sort_values("text_id", ignore_index=True) for rows in (before, after))
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    found = {key: value for key, value in metrics_of(demo).items() if "seconds" not in key}
+    assert found == {key: value for key, value in metrics.items() if "seconds" not in key}
+
+
 def test_queries_of_a_log_are_linked_once_each(
     demo: Path, place: Path, arguments: list[str], spark: Any
 ) -> None:

@@ -1,16 +1,14 @@
-"""Training a linker over the partitions of a DataFrame, and tuning its Nil bias."""
+"""Training a linker over texts in Spark, and tuning its Nil bias."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from corpusmill import splits
 from corpusmill.boosting.fitting import NOTHING, Progress, fit_factors
 from corpusmill.corpora.schemas import FACTORS
 from corpusmill.evaluation.linking import LinkCounts, count_links
@@ -21,6 +19,7 @@ from corpusmill.linking.features import FEATURE_NAMES
 from corpusmill.linking.gold import check_mentions, gold_links, linked
 from corpusmill.linking.knowledge import Knowledge
 from corpusmill.linking.model import LinkingModel, flags_of, refuse_null
+from corpusmill.linking.placement import Given, Placed, map_texts, sum_texts
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.types import Floats
 
@@ -45,11 +44,11 @@ class Fitted(NamedTuple):
 
 
 def fit_links(
-    rows: DataFrame,
+    texts: Placed,
     knowledge: Knowledge,
     settings: LearnerSettings,
     seed: int = 13,
-    develop: DataFrame | None = None,
+    develop: Placed | None = None,
     block: int = 0,
     on_block: OnStage = lambda *_: None,
     starts: Sequence[Progress] = (),
@@ -58,15 +57,16 @@ def fit_links(
 
     Parameters
     ----------
-    rows : DataFrame
-        The columns `TEXT_COLUMNS` of `corpusmill.corpora.schemas.LINKED_TEXTS`.
+    texts : Placed
+        The columns `TEXT_COLUMNS` of `corpusmill.corpora.schemas.LINKED_TEXTS`, placed for
+        ``knowledge``.
     knowledge : Knowledge
-        Without counts of the rows' own mentions, which would give the answers away.
+        Without counts of the texts' own mentions, which would give the answers away.
     settings : LearnerSettings
     seed, block
         As `corpusmill.boosting.fitting.fit_factors`.
-    develop : DataFrame, optional
-        Texts like ``rows``, on which the bias of each stage is tuned; without them it is
+    develop : Placed, optional
+        Texts of the same columns, on which the bias of each stage is tuned; without them it is
         ``nil_bias`` of the settings.
     on_block : callable
         Told the stage, from 0, and what is known after each block of rounds.
@@ -77,11 +77,10 @@ def fit_links(
     -------
     Fitted
     """
-    texts = rows.select(*TEXT_COLUMNS)
     model = LinkingModel(settings, knowledge, (), ())
     names, curves = FEATURE_NAMES, []
     for stage in range(settings.stages):
-        factors = splits.map_partitions(texts, partial(factor_rows, model=model), FACTORS).persist()
+        factors = map_texts(texts, factor_rows, model, FACTORS).persist()
         try:
             start = starts[stage] if stage < len(starts) else NOTHING
             fitted = fit_factors(
@@ -118,7 +117,7 @@ def factor_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
     return found.select(FACTORS.names)
 
 
-def bias_curve(rows: DataFrame, model: LinkingModel, biases: Floats = BIASES) -> LinkCounts:
+def bias_curve(texts: Placed, model: LinkingModel, biases: Floats = BIASES) -> LinkCounts:
     """Count right mentions of development texts at each bias, boundaries overlapping.
 
     Returns
@@ -126,16 +125,13 @@ def bias_curve(rows: DataFrame, model: LinkingModel, biases: Floats = BIASES) ->
     LinkCounts
         A group a bias.
     """
-    kernel = partial(count_biases, model=model, biases=biases)
-    return LinkCounts(**splits.sum_arrays(rows.select(*TEXT_COLUMNS), kernel))
+    return LinkCounts(**sum_texts(texts, partial(count_biases, biases=biases), model))
 
 
-def count_biases(
-    batches: Iterator[pa.RecordBatch], model: LinkingModel, biases: Floats
-) -> dict[str, Floats]:
+def count_biases(given: Given, biases: Floats) -> dict[str, Floats]:
     """Count a partition at each bias; the kernel of `bias_curve`."""
     total = np.zeros((4, len(biases)))
-    for batch in batches:
+    for batch, model in given:
         gold = gold_links(batch, model.knowledge.entities)
         scored = model.score(batch.column("text"))
         for number, bias in enumerate(biases):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,9 @@ from corpusmill.linking.features import FEATURE_NAMES
 from corpusmill.linking.fitting import BIASES, TEXT_COLUMNS, best_bias, curve
 from corpusmill.linking.gold import gold_links, linked, list_offsets, numbered
 from corpusmill.linking.model import LinkingModel, Scored
+from corpusmill.linking.placement import Given, map_copies, sum_texts
 from corpusmill.linking.settings import LearnerSettings
+from corpusmill.linking.tasks.knowledge import placed
 from corpusmill.linking.tasks.settings import LinkingSettings
 from corpusmill.linking.tasks.texts import read_texts
 from corpusmill.types import AnyArray, Floats
@@ -76,7 +78,7 @@ def evaluate(context: Context) -> None:
     found: dict[str, dict[str, float]] = {}
     with context.progress.stage("link"):
         for name, rows in tests.items():
-            found[name] = _measured(rows, model)
+            found[name] = _measured(context, rows, model)
     if conf.baselines.methods:
         with context.progress.stage("train the baselines"):
             for method, measured in _baselines(context, model, tests).items():
@@ -89,17 +91,17 @@ def evaluate(context: Context) -> None:
     context.tracker.log_table(comparison_table(found), "tables/comparison.json")
 
 
-def _measured(rows: DataFrame, model: LinkingModel) -> dict[str, float]:
+def _measured(context: Context, rows: DataFrame, model: LinkingModel) -> dict[str, float]:
     """Count the model's links, of one stage and of both, and the ceiling of any linker."""
     texts = rows.select(*TEXT_COLUMNS, "text_entities")
     queries = query_entities(texts)
+    given = placed(context, texts, model.knowledge)
     stages = {"smart": model.first_stage()}
     if len(model.trees) > 1:
         stages["smart_entity"] = model
     metrics: dict[str, float] = {}
     for name, stage in stages.items():
-        kernel = partial(count_partition, model=stage, queries=queries)
-        sums = splits.sum_arrays(texts, kernel)
+        sums = sum_texts(given, partial(count_partition, queries=queries), stage)
         metrics |= {f"{name}.{key}": value for key, value in link_values(sums).items()}
     gold = sums["gold"].tolist()
     metrics |= {
@@ -116,9 +118,7 @@ def query_entities(texts: DataFrame) -> tuple[str, ...]:
     return tuple(names.orderBy("entity").toArrow()["entity"].to_pylist())
 
 
-def count_partition(
-    batches: Iterator[pa.RecordBatch], model: LinkingModel, queries: Sequence[str]
-) -> dict[str, Floats]:
+def count_partition(given: Given, queries: Sequence[str]) -> dict[str, Floats]:
     """Count a partition's links; the kernel of `_measured`."""
     total = {
         "overlapping": np.zeros((4, len(TYPES) + len(LENGTHS))),
@@ -126,7 +126,7 @@ def count_partition(
         "presence": np.zeros((4, 1)),
         "gold": np.zeros(3),
     }
-    for batch in batches:
+    for batch, model in given:
         scored = model.score(batch.column("text"))
         found = linked(scored, model.decode(scored), model.knowledge)
         for name, value in count_all(batch, scored, found, model, queries).items():
@@ -253,15 +253,10 @@ def _baselines(
         (part.select(F.lit(name).alias("part"), *columns) for name, part in parts.items()),
     )
     methods = conf.baselines.methods
-    jobs = context.spark.createDataFrame(
-        [(number,) for number in range(len(methods))], "method_number int"
-    )
     queries = {name: query_entities(part) for name, part in tests.items()}
-    kernel = partial(
-        measure_method, methods=tuple(methods), model=model, queries=queries, seed=conf.seed
-    )
-    measured = splits.map_groups(
-        rows.crossJoin(F.broadcast(jobs)), "method_number", kernel, _MEASURED, len(methods)
+    kernel = partial(measure_method, methods=tuple(methods), queries=queries, seed=conf.seed)
+    measured = map_copies(
+        rows, kernel, model, _MEASURED, len(methods), conf.broadcast_mb, context.cached
     )
     return {row["method"]: json.loads(row["metrics"]) for row in measured.collect()}
 

@@ -16,9 +16,9 @@ from corpusmill.corpora.schemas import QUARANTINE
 from corpusmill.linking import plots
 from corpusmill.linking.coherence import FEATURE_NAMES as COHERENCE_NAMES
 from corpusmill.linking.features import FEATURE_NAMES
-from corpusmill.linking.fitting import BIASES, Fitted, curve, fit_links
+from corpusmill.linking.fitting import BIASES, TEXT_COLUMNS, Fitted, curve, fit_links
 from corpusmill.linking.model import LinkingModel
-from corpusmill.linking.tasks.knowledge import read_knowledge
+from corpusmill.linking.tasks.knowledge import placed, read_knowledge
 from corpusmill.linking.tasks.settings import LinkingSettings
 from corpusmill.linking.tasks.texts import read_texts
 
@@ -57,11 +57,11 @@ def train(context: Context) -> None:
             losses[number] = done.losses.tolist()
 
         fitted = fit_links(
-            texts.rows,
+            placed(context, texts.rows.select(*TEXT_COLUMNS), knowledge),
             knowledge,
             conf.model,
             conf.seed,
-            develop,
+            None if develop is None else placed(context, develop.select(*TEXT_COLUMNS), knowledge),
             conf.checkpoint_trees,
             on_block,
             starts,

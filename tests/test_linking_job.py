@@ -131,6 +131,19 @@ def test_errors_are_counted_by_kind_and_shown(demo: Path, place: Path) -> None:
     assert page.count("<article>") >= sum(count > 0 for count in counts)
 
 
+def test_knowledge_in_parts_finds_and_measures_the_same(
+    demo: Path, arguments: list[str], spark: Any
+) -> None:
+    before, metrics = pd.read_parquet(demo / "predictions"), metrics_of(demo)
+    for action in ("predict", "evaluate"):
+        assert run_job(JOB, [action, *arguments, "broadcast_mb=0"], spark) == 0
+    after = pd.read_parquet(demo / "predictions")
+    one, other = (rows.sort_values("text_id", ignore_index=True) for rows in (before, after))
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    found = {key: value for key, value in metrics_of(demo).items() if "seconds" not in key}
+    assert found == {key: value for key, value in metrics.items() if "seconds" not in key}
+
+
 def test_queries_of_a_log_are_linked_once_each(
     demo: Path, place: Path, arguments: list[str], spark: Any
 ) -> None:

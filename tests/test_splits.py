@@ -69,6 +69,17 @@ def test_map_partitions_may_change_the_number_of_rows(spark):
     assert Counter(row.double for row in df.collect()) == dict.fromkeys(range(ROWS), 3)
 
 
+def test_expand_partitions_takes_any_number_of_batches(spark):
+    def expand(batch):
+        for number in batch["id"].to_pylist():
+            if number % 3:
+                yield pa.record_batch({"double": [2 * number] * number})
+
+    df = splits.expand_partitions(numbers(spark, 3, rows=10), expand, DOUBLED)
+    expected = Counter({2 * i: i for i in range(10) if i % 3})
+    assert Counter(row.double for row in df.collect()) == expected
+
+
 def test_more_partitions_than_rows_and_no_rows(spark):
     assert splits.map_partitions(numbers(spark, 7, rows=2), double, DOUBLED).count() == 2
     assert splits.map_partitions(numbers(spark, 3).filter("id < 0"), double, DOUBLED).count() == 0

@@ -8,7 +8,7 @@ the compiled code.
 
 | need | function |
 | --- | --- |
-| rows to other rows | `map_partitions` |
+| rows to other rows | `map_partitions`, or `expand_partitions` where they are many |
 | rows to the same rows with more columns, broken ones told apart | `append_columns` |
 | groups of rows to other rows | `map_groups` |
 | rows to one sum of arrays | `sum_arrays` |
@@ -38,6 +38,7 @@ from corpusmill.types import AnyArray, Floats
 
 GroupKernel = Callable[[int, pa.Table], pa.RecordBatch]
 BatchKernel = Callable[[pa.RecordBatch], pa.RecordBatch]
+ExpandKernel = Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
 SumKernel = Callable[[Iterator[pa.RecordBatch]], Mapping[str, AnyArray]]
 
 ERROR = "error"
@@ -98,11 +99,24 @@ def map_partitions(df: DataFrame, kernel: BatchKernel, schema: T.StructType) -> 
     DataFrame
         As many partitions as ``df``. An exception in the kernel ends the job.
     """
+
+    def run(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        yield kernel(batch)
+
+    return expand_partitions(df, run, schema)
+
+
+def expand_partitions(df: DataFrame, kernel: ExpandKernel, schema: T.StructType) -> DataFrame:
+    """Run a kernel that gives any number of batches for each, as `map_partitions` does for one.
+
+    What a row grows into need not be in memory at once.
+    """
     arrow = _arrow_schema(df.sparkSession, schema)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _conform(kernel(batch), arrow)
+            for new in kernel(batch):
+                yield _conform(new, arrow)
 
     return df.mapInArrow(run, schema)
 
@@ -144,8 +158,7 @@ def append_columns(
     SchemaError
         DATA06: a new column bears the name of one that is there.
     """
-    added = T.StructType([T.StructField(field.name, field.dataType) for field in schema])
-    added.add(ERROR, T.StringType())
+    added = marked_schema(schema)
     called = {name: (names or {}).get(name, name) for name in added.names}
     for name in called.values():
         if name in df.columns:
@@ -153,16 +166,39 @@ def append_columns(
     arrow = _arrow_schema(df.sparkSession, added)
 
     def run(rows: pa.Array) -> pa.Array:
-        parts = _isolate(kernel, pa.RecordBatch.from_struct_array(rows), arrow)
-        table = pa.Table.from_batches([new for _, new in parts], arrow).combine_chunks()
-        arrays = [column.combine_chunks() for column in table.columns]
-        return pa.StructArray.from_arrays(arrays, fields=list(arrow))
+        return marked(kernel, pa.RecordBatch.from_struct_array(rows), arrow).to_struct_array()
 
     udf = arrow_udf(run, added)  # type: ignore[call-overload]
     both = udf(F.struct(*columns))
     rows = df.withColumn(_NEW, both)
     new = [F.col(_NEW)[name].alias(called[name]) for name in added.names]
     return rows.select(*[F.col(f"`{name}`") for name in df.columns], *new)
+
+
+def marked_schema(schema: T.StructType) -> T.StructType:
+    """Give the columns that `append_columns` appends: those of a schema, nullable, and `ERROR`."""
+    fields = [T.StructField(field.name, field.dataType) for field in schema]
+    return T.StructType([*fields, T.StructField(ERROR, T.StringType())])
+
+
+def marked(kernel: BatchKernel, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Run a kernel on a batch as `append_columns` does.
+
+    Parameters
+    ----------
+    kernel
+        One row for each row in order.
+    batch
+        What it reads.
+    schema
+        Arrow's form of `marked_schema` of the kernel's columns.
+
+    Returns
+    -------
+    pa.RecordBatch
+        Of `schema`, as many rows as `batch`.
+    """
+    return pa.concat_batches([new for _, new in _isolate(kernel, batch, schema)])
 
 
 def map_groups(

@@ -13,6 +13,7 @@ from corpusmill.evaluation.linking import LinkCounts
 from corpusmill.linking.fitting import BIASES, Fitted, best_bias, curve, fit_links, with_bias
 from corpusmill.linking.knowledge import load_knowledge
 from corpusmill.linking.model import runner_up
+from corpusmill.linking.placement import whole as whole_of
 from corpusmill.linking.settings import LearnerSettings
 from tests.estimators import linked_rows, linking_knowledge
 
@@ -42,7 +43,8 @@ def fit(rows: DataFrame, last: tuple[int, int] | None = None, starts: Any = ()) 
 
     try:
         knowledge = load_knowledge(linking_knowledge())
-        found = fit_links(rows, knowledge, SETTINGS, 3, rows, BLOCK, on_block, starts)
+        texts = whole_of(rows)
+        found = fit_links(texts, knowledge, SETTINGS, 3, texts, BLOCK, on_block, starts)
     except StoppedError:
         found = None
     return found, blocks

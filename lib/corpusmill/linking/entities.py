@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from corpusmill.corpora.knowledge_names import ATTRIBUTES, TYPE_PREFIX, TYPES
 from corpusmill.linking import kernels
 from corpusmill.linking.folding import characters, keys_of
+from corpusmill.linking.rows import lists_of, matrix_of, numbers_of, rows_of
 from corpusmill.types import AnyArray, Flags, Floats, Offsets
 
 LOGARITHMS = ("in_links", "out_links", "views")
@@ -43,7 +44,7 @@ class Entities(NamedTuple):
         Whether the title ends in "(...)".
     links, link_bounds
         The pages that link to entity e are ``links[link_bounds[e]:link_bounds[e + 1]]``, numbers
-        of entities, ascending.
+        of entities, ascending; where only some entities are known (`of_rows`), numbers among all.
     """
 
     names: pa.Array
@@ -71,8 +72,9 @@ class Entities(NamedTuple):
         Parameters
         ----------
         rows
-            `schemas.LEXICON`. Those of kind "redirect" say that the surface, as a title, stands
-            for the entity; chains are followed to their end, or 8 steps.
+            `schemas.LEXICON`, but for ``source``, which is not read. Those of kind "redirect" say
+            that the surface, as a title, stands for the entity; chains are followed to their end,
+            or 8 steps.
         values
             `schemas.ENTITIES`; attributes of other names are passed over.
         links
@@ -112,6 +114,52 @@ class Entities(NamedTuple):
             kernels.hash_ranges(folded.folded, bounds[:-1], bounds[1:]), keys_of(letters),
             pc.not_equal(base, names).to_numpy(zero_copy_only=False), in_links, link_bounds,
         )  # fmt: skip
+
+    def rows(self) -> pa.Table:
+        """Give a row an entity, with all of its keys; its number is in ``number``."""
+        order = np.argsort(self.owners, kind="stable")
+        bounds = np.searchsorted(self.owners[order], np.arange(self.size + 1))
+        return rows_of(
+            {
+                "number": np.arange(self.size),
+                "name": self.names,
+                "keys": (bounds, self.keys[order]),
+                "attributes": self.attributes,
+                "types": self.types,
+                "title": (self.title_bounds, self.titles),
+                "title_key": self.title_keys,
+                "initials": self.initials,
+                "has_suffix": self.has_suffix,
+                "links": (self.link_bounds, self.links),
+            }
+        )
+
+    @classmethod
+    def of_rows(cls, rows: pa.Table) -> Entities:
+        """Put some of the rows of `rows`, their numbers ascending, together again; O(n log n).
+
+        They are numbered anew, but the pages that link to them are not, which need not be among
+        them.
+        """
+        bounds, keys = lists_of(rows, "keys", np.uint64)
+        owners = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(bounds))
+        order = np.argsort(keys)
+        title_bounds, titles = lists_of(rows, "title", np.uint32)
+        link_bounds, links = lists_of(rows, "links", np.int32)
+        return cls(
+            rows["name"].combine_chunks(),
+            keys[order],
+            owners[order],
+            matrix_of(rows, "attributes", np.float32, len(ATTRIBUTES)),
+            numbers_of(rows, "types", np.uint8),
+            titles,
+            title_bounds,
+            numbers_of(rows, "title_key", np.uint64),
+            numbers_of(rows, "initials", np.uint64),
+            numbers_of(rows, "has_suffix", np.bool_),
+            links,
+            link_bounds,
+        )
 
     def numbers(self, titles: pa.Array | pa.ChunkedArray) -> AnyArray:
         """Give the number of each title, redirects followed; -1 for an unknown one. int32."""

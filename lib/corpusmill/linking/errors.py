@@ -12,7 +12,7 @@ then was missed, or is spurious. The reasons for a miss are tried in the order o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -248,9 +248,9 @@ def judge(batch: pa.RecordBatch, model: LinkingModel) -> Judged:
     return Judged(gold, predicted, candidates, verdicts, scored, decoded)
 
 
-def count_partition(batches: Iterator[pa.RecordBatch], model: LinkingModel) -> dict[str, Floats]:
+def count_partition(given: Iterable[tuple[pa.RecordBatch, LinkingModel]]) -> dict[str, Floats]:
     """Count a partition's mentions by kind, under the name ``kinds``."""
     total = np.zeros(len(KINDS))
-    for batch in batches:
+    for batch, model in given:
         total += count_kinds(judge(batch, model).verdicts)
     return {"kinds": total}

@@ -26,6 +26,7 @@ from corpusmill.linking.fitting import TEXT_COLUMNS, fit_links
 from corpusmill.linking.folding import keys_of
 from corpusmill.linking.knowledge import load_knowledge
 from corpusmill.linking.model import LinkingModel
+from corpusmill.linking.placement import whole
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.ml import (
     Saved,
@@ -152,7 +153,8 @@ class EntityLinker(Estimator["EntityLinkerModel"], LinkingParams, Saved):
                 problem = "the estimator needs a knowledge folder"
                 raise UsageError("CONF04", key="knowledgePath", value=repr(path), problem=problem)
             seed = self.getOrDefault(self.seed)
-            trained = fit_links(known, load_knowledge(path), self.settings(), seed).model
+            texts, knowledge = whole(known), load_knowledge(path)
+            trained = fit_links(texts, knowledge, self.settings(), seed).model
         finally:
             rows.unpersist()
         return with_params_of(self, EntityLinkerModel(trained), LinkingParams)

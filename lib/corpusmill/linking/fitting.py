@@ -1,19 +1,16 @@
-"""Training a linker over the partitions of a DataFrame, and tuning its Nil bias."""
+"""Training a linker over texts in Spark, and tuning its Nil bias."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
-from corpusmill import splits
 from corpusmill.boosting.fitting import NOTHING, Progress, fit_factors
-from corpusmill.corpora.schemas import FACTORS, LINKED_TEXTS
+from corpusmill.corpora.schemas import FACTORS
 from corpusmill.evaluation.linking import LinkCounts, count_links
 from corpusmill.linking.coherence import FEATURE_NAMES as COHERENCE_NAMES
 from corpusmill.linking.coherence import coherence
@@ -21,8 +18,9 @@ from corpusmill.linking.factors import factors_of
 from corpusmill.linking.features import FEATURE_NAMES
 from corpusmill.linking.gold import check_mentions, gold_links, linked
 from corpusmill.linking.knowledge import Knowledge
+from corpusmill.linking.locating import locate_entities
 from corpusmill.linking.model import LinkingModel, Scored, chosen, refuse_null
-from corpusmill.linking.placing import place_entities
+from corpusmill.linking.placement import Given, Placed, map_texts, sum_texts
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.types import Floats
 
@@ -47,11 +45,11 @@ class Fitted(NamedTuple):
 
 
 def fit_links(
-    rows: DataFrame,
+    texts: Placed,
     knowledge: Knowledge,
     settings: LearnerSettings,
     seed: int = 13,
-    develop: DataFrame | None = None,
+    develop: Placed | None = None,
     block: int = 0,
     on_block: OnStage = lambda *_: None,
     starts: Sequence[Progress] = (),
@@ -60,15 +58,16 @@ def fit_links(
 
     Parameters
     ----------
-    rows : DataFrame
-        The columns `TEXT_COLUMNS` of `corpusmill.corpora.schemas.LINKED_TEXTS`.
+    texts : Placed
+        The columns `TEXT_COLUMNS` of `corpusmill.corpora.schemas.LINKED_TEXTS`, placed for
+        ``knowledge``; with ``text_entities``, a text without a mention has those located.
     knowledge : Knowledge
-        Without counts of the rows' own mentions, which would give the answers away.
+        Without counts of the texts' own mentions, which would give the answers away.
     settings : LearnerSettings
     seed, block
         As `corpusmill.boosting.fitting.fit_factors`.
-    develop : DataFrame, optional
-        Texts like ``rows``, on which the bias of each stage is tuned; without them it is
+    develop : Placed, optional
+        Texts of the same columns, on which the bias of each stage is tuned; without them it is
         ``nil_bias`` of the settings.
     on_block : callable
         Told the stage, from 0, and what is known after each block of rounds.
@@ -79,11 +78,10 @@ def fit_links(
     -------
     Fitted
     """
-    texts = rows.select(*TEXT_COLUMNS)
     model = LinkingModel(settings, knowledge, (), ())
     names, curves = FEATURE_NAMES, []
     for stage in range(settings.stages):
-        factors = splits.map_partitions(texts, partial(factor_rows, model=model), FACTORS).persist()
+        factors = map_texts(texts, factor_rows, model, FACTORS).persist()
         try:
             start = starts[stage] if stage < len(starts) else NOTHING
             fitted = fit_factors(
@@ -100,29 +98,11 @@ def fit_links(
     return Fitted(model, tuple(curves))
 
 
-def placed(rows: DataFrame, model: LinkingModel) -> DataFrame:
-    """Give mentions to texts that name entities only; see `placing.place_entities`.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        The columns `TEXT_COLUMNS` and ``text_entities`` of LINKED_TEXTS.
-    model : LinkingModel
-        Its knowledge and settings are used.
-
-    Returns
-    -------
-    DataFrame
-        These columns.
-    """
-    schema = T.StructType([LINKED_TEXTS[name] for name in (*TEXT_COLUMNS, "text_entities")])
-    kernel = partial(place_rows, model=model)
-    return splits.map_partitions(rows.select(*schema.names), kernel, schema)
-
-
-def place_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
-    """Place entities of a batch; the kernel of `placed`."""
-    return place_entities(batch, model.knowledge, model.settings.candidates)
+def with_mentions(texts: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
+    """Give mentions to texts that name entities only; see `locating.locate_entities`."""
+    if "text_entities" not in texts.schema.names:
+        return texts
+    return locate_entities(texts, model.knowledge, model.settings.candidates)
 
 
 def factor_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
@@ -135,6 +115,7 @@ def factor_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
     """
     refuse_null(batch)
     check_mentions(batch)
+    batch = with_mentions(batch, model)
     further = None
     if model.trees:
         scored = model.score(batch.column("text"))
@@ -144,7 +125,7 @@ def factor_rows(batch: pa.RecordBatch, model: LinkingModel) -> pa.RecordBatch:
     return factors_of(batch, model.knowledge, model.settings.candidates, further)
 
 
-def bias_curve(rows: DataFrame, model: LinkingModel, biases: Floats = BIASES) -> LinkCounts:
+def bias_curve(texts: Placed, model: LinkingModel, biases: Floats = BIASES) -> LinkCounts:
     """Count right mentions of development texts at each bias, boundaries overlapping.
 
     Returns
@@ -152,17 +133,15 @@ def bias_curve(rows: DataFrame, model: LinkingModel, biases: Floats = BIASES) ->
     LinkCounts
         A group a bias.
     """
-    kernel = partial(count_biases, model=model, biases=biases)
-    return LinkCounts(**splits.sum_arrays(rows.select(*TEXT_COLUMNS), kernel))
+    return LinkCounts(**sum_texts(texts, partial(count_biases, biases=biases), model))
 
 
-def count_biases(
-    batches: Iterator[pa.RecordBatch], model: LinkingModel, biases: Floats
-) -> dict[str, Floats]:
+def count_biases(given: Given, biases: Floats) -> dict[str, Floats]:
     """Count a partition at each bias; the kernel of `bias_curve`."""
     total = np.zeros((4, len(biases)))
-    for batch in batches:
-        total += count_at(batch, model.score(batch.column("text")), model, biases)
+    for batch, model in given:
+        texts = with_mentions(batch, model)
+        total += count_at(texts, model.score(texts.column("text")), model, biases)
     return dict(zip(LinkCounts._fields, total, strict=True))
 
 

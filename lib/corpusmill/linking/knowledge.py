@@ -12,11 +12,33 @@ import pyarrow.compute as pc
 from corpusmill import storage
 from corpusmill.linking.entities import Entities
 from corpusmill.linking.lexicon import KeyTable, Lexicon
+from corpusmill.linking.rows import numbers_of
 from corpusmill.linking.words import Words
 from corpusmill.types import AnyArray
 
 KIND = "knowledge"
 VERSION = 1
+
+
+_COUNTED = "entity_links"
+
+
+class Rows(NamedTuple):
+    """Knowledge as tables.
+
+    Attributes
+    ----------
+    surfaces : pa.Table
+        `Lexicon.rows`.
+    entities : pa.Table
+        `Entities.rows`, and the lexicon's ``entity_links``.
+    words : pa.Table
+        `Words.rows`.
+    """
+
+    surfaces: pa.Table
+    entities: pa.Table
+    words: pa.Table
 
 
 class Knowledge(NamedTuple):
@@ -32,6 +54,49 @@ class Knowledge(NamedTuple):
     lexicon: Lexicon
     entities: Entities
     words: Words
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in memory."""
+        values = [value for part in self for value in part]
+        tables = [value for value in values if isinstance(value, KeyTable)]
+        others = [value for value in values if not isinstance(value, KeyTable)]
+        return sum(
+            value.nbytes for value in [*others, *(each for table in tables for each in table)]
+        )
+
+    def rows(self) -> Rows:
+        """Give all as rows, to be chosen from; O(keys)."""
+        entities = self.entities.rows()
+        counted = pa.array(self.lexicon.entity_links)
+        return Rows(
+            self.lexicon.rows(), entities.append_column(_COUNTED, counted), self.words.rows()
+        )
+
+    @classmethod
+    def of_rows(cls, rows: Rows) -> Knowledge:
+        """Make the knowledge of some rows.
+
+        Parameters
+        ----------
+        rows
+            Of `rows`, each at most once and in any order. Texts are linked by them exactly as by
+            all if they hold the surface forms and words with a key of `units.sought_keys` of the
+            texts, the candidates of these surface forms, and the entities of the titles that the
+            texts' true mentions name.
+
+        Notes
+        -----
+        O(n log n) in the rows.
+        """
+        entities = rows.entities.sort_by("number")
+        numbers = numbers_of(entities, "number", np.int64)
+        counted = numbers_of(entities, _COUNTED, np.float32)
+        return cls(
+            Lexicon.of_rows(rows.surfaces, numbers, counted),
+            Entities.of_rows(entities),
+            Words.of_rows(rows.words),
+        )
 
     def arrays(self) -> dict[str, AnyArray]:
         """Give all as arrays without Python objects, by name, for `storage.save_model`."""

@@ -28,6 +28,7 @@ from corpusmill.corpora.knowledge_names import LINK_KINDS, NAME_KINDS
 from corpusmill.linking import kernels
 from corpusmill.linking.entities import Entities
 from corpusmill.linking.folding import LOWER, UPPER, characters, keys_of
+from corpusmill.linking.rows import lists_of, matrix_of, numbers_of, rows_of
 from corpusmill.types import AnyArray, Flags, Floats, Offsets
 
 PATTERNS = 3
@@ -101,8 +102,8 @@ class Lexicon(NamedTuple):
         Parameters
         ----------
         rows
-            `schemas.LEXICON`; rows whose surface or entity has no letter or digit are passed over,
-            as are entities that ``entities`` does not know.
+            `schemas.LEXICON`, but for ``source``, which is not read; rows whose surface or entity
+            has no letter or digit are passed over, as are entities that ``entities`` does not know.
         entities
             Made from the same rows (`Entities.build`).
 
@@ -155,6 +156,53 @@ class Lexicon(NamedTuple):
             names[order],
             prior[order].astype(np.float32),
             np.bincount(entity, per_pair, minlength=entities.size).astype(np.float32),
+        )
+
+    def rows(self) -> pa.Table:
+        """Give a row a surface form, all but ``entity_links``; its key is in ``key``, as int64."""
+        return rows_of(
+            {
+                "key": self.surfaces.hashes,
+                "written": self.written,
+                "links": self.links,
+                "entities": (self.offsets, self.entities),
+                "counts": (self.offsets * len(LINK_KINDS), self.counts.ravel()),
+                "names": (self.offsets, self.names),
+                "prior": (self.offsets, self.prior),
+            }
+        )
+
+    @classmethod
+    def of_rows(cls, rows: pa.Table, entities: AnyArray, entity_links: AnyArray) -> Lexicon:
+        """Put some of the rows together again.
+
+        Parameters
+        ----------
+        rows
+            Of `rows`, in any order.
+        entities : int64, shape (entities,)
+            Ascending: numbers that all candidates of the rows are among. The candidates get the
+            places there as their numbers.
+        entity_links : float32, shape (entities,)
+
+        Notes
+        -----
+        O(n log n). The candidates of a surface form keep their order.
+        """
+        keys = numbers_of(rows, "key", np.uint64)
+        order = np.argsort(keys)
+        rows = rows.take(pa.array(order))
+        offsets, numbers = lists_of(rows, "entities", np.int32)
+        return cls(
+            KeyTable.build(keys[order]),
+            offsets,
+            matrix_of(rows, "written", np.float32, PATTERNS),
+            matrix_of(rows, "links", np.float32, len(LINK_KINDS)),
+            np.searchsorted(entities, numbers).astype(np.int32),
+            matrix_of(rows, "counts", np.float32, len(LINK_KINDS)),
+            lists_of(rows, "names", np.uint8)[1],
+            lists_of(rows, "prior", np.float32)[1],
+            entity_links,
         )
 
 

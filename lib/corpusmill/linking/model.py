@@ -13,7 +13,7 @@ from corpusmill import storage
 from corpusmill.boosting.structures import Factors, Spans
 from corpusmill.boosting.training import scores_of
 from corpusmill.evaluation.linking import NIL
-from corpusmill.frames import record_batch, refuse_rows
+from corpusmill.frames import record_batch, refuse_rows, text_pieces
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.factors import Found, candidates_of
 from corpusmill.linking.knowledge import Knowledge
@@ -35,6 +35,11 @@ PREDICTIONS = pa.schema(
         ("runner_up_probabilities", _DOUBLES),
     ]
 )
+
+
+PIECE_CHARACTERS = 200_000
+"""Texts are linked so many characters at a time: features take about a kilobyte a character."""
+_NOTHING = pa.RecordBatch.from_pylist([], schema=PREDICTIONS)
 
 
 class Scored(NamedTuple):
@@ -144,7 +149,12 @@ class LinkingModel:
             DATA01: a text is null.
         """
         refuse_null(batch)
-        scored = self.score(batch.column("text"))
+        pieces = text_pieces(batch.select(["text"]), "text", PIECE_CHARACTERS)
+        found = pa.Table.from_batches([self._predicted(piece["text"]) for piece in pieces])
+        return found.combine_chunks().to_batches()[0] if len(found) else _NOTHING
+
+    def _predicted(self, texts: pa.Array) -> pa.RecordBatch:
+        scored = self.score(texts)
         decoded, probability = self.decode(scored), self.probability(scored)
         mentions, rows = scored.found.mentions, decoded.rows
         owner = mentions.owners[rows]

@@ -124,6 +124,28 @@ def _initial(found: Characters, begins: AnyArray, ends: AnyArray, new_text: Flag
     return initial
 
 
+def sought_keys(units: Units) -> tuple[AnyArray, AnyArray]:
+    """List what a linker looks up: the keys of units and n-grams, also without a last "s".
+
+    Returns
+    -------
+    keys : uint64
+        None is 0.
+    texts : int64, as many
+        The text of each; a key may stand several times.
+    """
+    folds = units.characters.folds
+    spans, whole, shorter = kernels.list_ngrams(
+        folds[units.begins], folds[units.ends], units.segments, units.inner,
+        units.characters.folded, LONGEST,
+    )  # fmt: skip
+    of_unit = units.text_of()
+    of_ngram = of_unit[spans[:, 0]]
+    keys = np.concatenate([units.keys, whole, shorter])
+    texts = np.concatenate([of_unit, of_ngram, of_ngram])
+    return keys[keys != 0], texts[keys != 0]
+
+
 def find_ngrams(units: Units, keys: KeyTable) -> AnyArray:
     """Find the n-grams of at most `LONGEST` units with a known key (`kernels.find_ngrams`).
 

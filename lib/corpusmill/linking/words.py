@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from corpusmill.linking.entities import Entities
 from corpusmill.linking.folding import UPPER, keys_of
 from corpusmill.linking.lexicon import KeyTable, Lexicon
+from corpusmill.linking.rows import matrix_of, numbers_of, rows_of
 from corpusmill.linking.units import Units, find_ngrams
 from corpusmill.types import AnyArray, Floats
 
@@ -105,6 +106,28 @@ class Words(NamedTuple):
             flags[table.find(lists[name])] |= np.uint16(1 << bit)
         flags[-1] = 0
         return cls(table, counts, capitals, flags)
+
+    def rows(self) -> pa.Table:
+        """Give a row a word or n-gram; its key is in ``key``, as int64."""
+        return rows_of(
+            {
+                "key": self.keys.hashes,
+                "counts": self.counts[:-1],
+                "capitals": self.capitals[:-1],
+                "flags": self.flags[:-1],
+            }
+        )
+
+    @classmethod
+    def of_rows(cls, rows: pa.Table) -> Words:
+        """Put some of the rows of `rows` together again, in any order."""
+        width, last = len(BACKGROUNDS), ((0, 1), (0, 0))
+        return cls(
+            KeyTable.build(numbers_of(rows, "key", np.uint64)),
+            np.pad(matrix_of(rows, "counts", np.float32, width), last),
+            np.pad(matrix_of(rows, "capitals", np.float32, width), last),
+            np.pad(numbers_of(rows, "flags", np.uint16), (0, 1)),
+        )
 
     def find(self, keys: AnyArray) -> AnyArray:
         """Find the row of each key; that of an unknown one is the last. int64."""

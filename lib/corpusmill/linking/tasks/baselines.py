@@ -22,9 +22,17 @@ from corpusmill.errors import UsageError
 from corpusmill.linking.counting import count_all, link_values
 from corpusmill.linking.factors import candidates_of, factors_of
 from corpusmill.linking.features import FEATURE_NAMES
-from corpusmill.linking.fitting import BIASES, TEXT_COLUMNS, best_bias, count_at, curve, placed
+from corpusmill.linking.fitting import (
+    BIASES,
+    TEXT_COLUMNS,
+    best_bias,
+    count_at,
+    curve,
+    with_mentions,
+)
 from corpusmill.linking.gold import linked
 from corpusmill.linking.model import LinkingModel, Scored
+from corpusmill.linking.placement import map_copies
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.linking.tasks.settings import LinkingSettings
 from corpusmill.linking.tasks.texts import query_entities, read_texts
@@ -60,8 +68,8 @@ def measure_baselines(
         problem = "the baselines' bias is tuned on development texts"
         raise UsageError("CONF05", key="input.develop", problem=problem)
     parts = {
-        "train": placed(read_texts(context, conf.input.training()).rows, model),
-        "develop": placed(read_texts(context, conf.input.development()).rows, model),
+        "train": read_texts(context, conf.input.training()).rows,
+        "develop": read_texts(context, conf.input.development()).rows,
         **{f"test {name}": rows for name, rows in tests.items()},
     }
     columns = [*TEXT_COLUMNS, "text_entities"]
@@ -70,15 +78,10 @@ def measure_baselines(
         (part.select(F.lit(name).alias("part"), *columns) for name, part in parts.items()),
     )
     methods = conf.baselines.methods
-    jobs = context.spark.createDataFrame(
-        [(number,) for number in range(len(methods))], "method_number int"
-    )
     queries = {name: query_entities(part) for name, part in tests.items()}
-    kernel = partial(
-        measure_method, methods=tuple(methods), model=model, queries=queries, seed=conf.seed
-    )
-    measured = splits.map_groups(
-        rows.crossJoin(F.broadcast(jobs)), "method_number", kernel, _MEASURED, len(methods)
+    kernel = partial(measure_method, methods=tuple(methods), queries=queries, seed=conf.seed)
+    measured = map_copies(
+        rows, kernel, model, _MEASURED, len(methods), conf.broadcast_mb, context.cached
     )
     return {row["method"]: json.loads(row["metrics"]) for row in measured.collect()}
 
@@ -94,10 +97,10 @@ def measure_method(
     """Train a baseline, tune its bias and count its links; the kernel of `measure_baselines`."""
     method = methods[number]
     begin = time.perf_counter()
-    train = part_of(table, "train")
+    train = with_mentions(part_of(table, "train"), model)
     factors = factors_of(train, model.knowledge, model.settings.candidates)
     examples = read_examples(factors, "spans", len(FEATURE_NAMES))
-    develop = part_of(table, "develop")
+    develop = with_mentions(part_of(table, "develop"), model)
     tried = []
     for name, tuning in tunings(method, model.settings).items():
         scorer = BASELINES[method](examples, tuning, seed)

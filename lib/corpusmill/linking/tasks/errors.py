@@ -16,6 +16,8 @@ from corpusmill.linking.examples import CHANCE, Example, choose_examples
 from corpusmill.linking.fitting import TEXT_COLUMNS
 from corpusmill.linking.model import LinkingModel
 from corpusmill.linking.pages import errors_page
+from corpusmill.linking.placement import map_texts, sum_texts
+from corpusmill.linking.tasks.knowledge import placed
 
 if TYPE_CHECKING:
     from corpusmill.runner import Context
@@ -48,16 +50,15 @@ def log_errors(context: Context, name: str, rows: DataFrame, model: LinkingModel
         LINKED_TEXTS, cached.
     model
     """
-    texts = rows.select(*TEXT_COLUMNS)
+    # By chance, but whatever the partitions.
+    chance = F.xxhash64(F.lit(context.settings.seed), F.col("text_id"))
+    texts = placed(context, rows.select(*TEXT_COLUMNS).withColumn(CHANCE, chance), model.knowledge)
     with context.progress.stage("look at the errors"):
-        counts = splits.sum_arrays(texts, partial(count_partition, model=model))["kinds"]
+        counts = sum_texts(texts, count_partition, model)["kinds"]
         if not counts[:SECOND].any():
             # Gold names the entities of texts but not their places, as in sets of questions.
             return
-        # By chance, but whatever the partitions.
-        chance = F.xxhash64(F.lit(context.settings.seed), F.col("text_id"))
-        kernel = partial(example_rows, model=model, most=EXAMPLES)
-        found = splits.map_partitions(texts.withColumn(CHANCE, chance), kernel, _EXAMPLES)
+        found = map_texts(texts, partial(example_rows, most=EXAMPLES), model, _EXAMPLES)
         rank = F.row_number().over(Window.partitionBy("kind").orderBy(CHANCE, "example"))
         first = found.withColumn("rank", rank).where(F.col("rank") <= EXAMPLES)
         chosen = first.orderBy("kind", "rank").toArrow()["example"].to_pylist()

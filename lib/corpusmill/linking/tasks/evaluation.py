@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from corpusmill import splits, storage
+from corpusmill import storage
 from corpusmill.corpora.schemas import QUARANTINE
 from corpusmill.errors import UsageError
 from corpusmill.linking.counting import SYSTEM, count_all, link_values, no_counts
 from corpusmill.linking.fitting import TEXT_COLUMNS
 from corpusmill.linking.gold import linked
 from corpusmill.linking.model import LinkingModel
+from corpusmill.linking.placement import Given, sum_texts
 from corpusmill.linking.tasks.baselines import measure_baselines
 from corpusmill.linking.tasks.errors import log_errors
+from corpusmill.linking.tasks.knowledge import placed
 from corpusmill.linking.tasks.settings import LinkingSettings
 from corpusmill.linking.tasks.texts import query_entities, read_system, read_texts
 from corpusmill.types import Floats
@@ -54,7 +55,7 @@ def evaluate(context: Context) -> None:
     found: dict[str, dict[str, float]] = {}
     with context.progress.stage("link"):
         for name, rows in tests.items():
-            found[name] = _measured(rows, model)
+            found[name] = _measured(context, rows, model)
     log_errors(context, *next(iter(tests.items())), model)
     if conf.baselines.methods:
         with context.progress.stage("train the baselines"):
@@ -68,16 +69,16 @@ def evaluate(context: Context) -> None:
     context.tracker.log_table(comparison_table(found), "tables/comparison.json")
 
 
-def _measured(rows: DataFrame, model: LinkingModel) -> dict[str, float]:
+def _measured(context: Context, rows: DataFrame, model: LinkingModel) -> dict[str, float]:
     """Count the model's links, of one stage and of both, and the ceiling of any linker."""
     queries = query_entities(rows)
+    given = placed(context, rows, model.knowledge)
     stages = {"smart": model.first_stage()}
     if len(model.trees) > 1:
         stages["smart_entity"] = model
     metrics: dict[str, float] = {}
     for name, stage in stages.items():
-        kernel = partial(count_partition, model=stage, queries=queries)
-        sums = splits.sum_arrays(rows, kernel)
+        sums = sum_texts(given, partial(count_partition, queries=queries), stage)
         metrics |= {f"{name}.{key}": value for key, value in link_values(sums).items()}
     gold = sums["gold"].tolist()
     metrics |= {
@@ -91,12 +92,10 @@ def _measured(rows: DataFrame, model: LinkingModel) -> dict[str, float]:
     return metrics
 
 
-def count_partition(
-    batches: Iterator[pa.RecordBatch], model: LinkingModel, queries: Sequence[str]
-) -> dict[str, Floats]:
+def count_partition(given: Given, queries: Sequence[str]) -> dict[str, Floats]:
     """Count a partition's links; the kernel of `_measured`."""
     total = no_counts()
-    for batch in batches:
+    for batch, model in given:
         scored = model.score(batch.column("text"))
         found = linked(scored, model.decode(scored), model.knowledge)
         for name, value in count_all(batch, scored, found, model, queries).items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -13,6 +12,8 @@ from corpusmill.corpora.schemas import QUARANTINE
 from corpusmill.errors import UsageError
 from corpusmill.linking.estimator import OUTPUTS, predict_rows
 from corpusmill.linking.model import LinkingModel
+from corpusmill.linking.placement import append_to_texts
+from corpusmill.linking.tasks.knowledge import placed
 from corpusmill.linking.tasks.settings import LinkingSettings
 from corpusmill.linking.tasks.texts import read_queries, read_texts
 
@@ -43,10 +44,8 @@ def predict(context: Context) -> None:
     model = LinkingModel.load(storage.resolve(conf.output, "model"))
     context.run.write_parquet("quarantine", texts.bad, schema=QUARANTINE)
     with context.progress.stage("predict"):
-        kernel = partial(predict_rows, model=model)
-        found = splits.append_columns(
-            texts.rows.select("text_id", "text"), [F.col("text")], kernel, OUTPUTS
-        )
+        rows = placed(context, texts.rows.select("text_id", "text"), model.knowledge)
+        found = append_to_texts(rows, predict_rows, model, OUTPUTS)
         linked = context.cached(found.select(LINKED.names))
         written = context.run.write_parquet("predictions", linked, schema=LINKED)
         mentions = linked.agg(F.sum(F.size("mention_starts"))).collect()[0][0]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
 
 from corpusmill.corpora.knowledge import EntitySettings, LexiconSettings, LinkSettings, Pattern
 from corpusmill.corpora.linked_texts import LinkedTextsSettings, SystemLinksSettings
@@ -11,11 +14,19 @@ from corpusmill.linking.settings import LearnerSettings
 from corpusmill.settings import JobSettings, Settings
 
 
+def _has_group(pattern: str) -> str:
+    if not re.compile(pattern).groups:
+        raise ValueError("there must be a group (...) in it, the part that is wanted")
+    return pattern
+
+
 class LinesSettings(Settings):
     """Plain lines, of which a part is wanted."""
 
     path: str = Field(min_length=1)
-    pattern: Pattern = Field("(.*)", description="its first group is the part")
+    pattern: Annotated[Pattern, AfterValidator(_has_group)] = Field(
+        "(.*)", description="its first group is the part; a line without it is passed over"
+    )
 
 
 class KnowledgeSettings(Settings):
@@ -100,5 +111,10 @@ class LinkingSettings(JobSettings):
     input: LinkingInput
     model: LearnerSettings = LearnerSettings()
     baselines: BaselineSettings = BaselineSettings()
+    broadcast_mb: float = Field(
+        1000.0,
+        ge=0.0,
+        description="knowledge up to this size goes whole to every worker, larger one in parts",
+    )
     partitions: int = Field(2, ge=1, le=100_000, description="parts of the texts")
     checkpoint_trees: int = Field(100, ge=1, description="trees a barrier stage")

@@ -16,9 +16,9 @@ from corpusmill.corpora.schemas import QUARANTINE
 from corpusmill.linking import plots
 from corpusmill.linking.coherence import FEATURE_NAMES as COHERENCE_NAMES
 from corpusmill.linking.features import FEATURE_NAMES
-from corpusmill.linking.fitting import BIASES, Fitted, curve, fit_links, placed
+from corpusmill.linking.fitting import BIASES, TEXT_COLUMNS, Fitted, curve, fit_links
 from corpusmill.linking.model import LinkingModel
-from corpusmill.linking.tasks.knowledge import read_knowledge
+from corpusmill.linking.tasks.knowledge import placed, read_knowledge
 from corpusmill.linking.tasks.settings import LinkingSettings
 from corpusmill.linking.tasks.texts import read_texts
 
@@ -56,13 +56,13 @@ def train(context: Context) -> None:
             folders[number].save(len(done.losses), {"losses": done.losses, "trees": trees}, {})
             losses[number] = done.losses.tolist()
 
-        untrained = LinkingModel(conf.model, knowledge, (), ())
+        columns = (*TEXT_COLUMNS, "text_entities")
         fitted = fit_links(
-            placed(texts.rows, untrained),
+            placed(context, texts.rows.select(*columns), knowledge),
             knowledge,
             conf.model,
             conf.seed,
-            None if develop is None else placed(develop, untrained),
+            None if develop is None else placed(context, develop.select(*columns), knowledge),
             conf.checkpoint_trees,
             on_block,
             starts,

@@ -13,7 +13,7 @@ from corpusmill.linking.units import units_of
 from corpusmill.types import AnyArray, Flags
 
 
-def place_entities(texts: pa.RecordBatch, knowledge: Knowledge, most: int) -> pa.RecordBatch:
+def locate_entities(texts: pa.RecordBatch, knowledge: Knowledge, most: int) -> pa.RecordBatch:
     """Give mentions to texts that have entities and no mention, such as those of WebQuestions.
 
     An entity's mention is the longest candidate that may be it, of equally long ones the first;

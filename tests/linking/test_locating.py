@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from corpusmill.linking.placing import place_entities
+from corpusmill.linking.locating import locate_entities
 from tests.linking import slow
 from tests.linking.invented import TEXTS, knowledge
 
@@ -44,7 +44,7 @@ def test_an_entity_stands_at_its_longest_candidate(seed: int):
     named = [[NAMES[n] for n in chance.permutation(len(NAMES))[: seed % 4 + 1]] for _ in TEXTS]
     mentioned = (chance.random(len(TEXTS)) < 0.3).tolist()
     given = texts_of(named, mentioned)
-    placed = place_entities(given, knowledge(), MOST)
+    placed = locate_entities(given, knowledge(), MOST)
     assert placed.schema == given.schema
     some = 0
     for number, (before, after) in enumerate(
@@ -66,7 +66,7 @@ def test_an_entity_stands_at_its_longest_candidate(seed: int):
 
 def test_texts_without_names_have_no_mentions():
     size = len(TEXTS)
-    placed = place_entities(texts_of([[]] * size, [False] * size), knowledge(), MOST)
+    placed = locate_entities(texts_of([[]] * size, [False] * size), knowledge(), MOST)
     assert placed["mention_starts"].to_pylist() == [[]] * size
     empty = texts_of([[]] * size, [False] * size)[:0]
-    assert len(place_entities(empty, knowledge(), MOST)) == 0
+    assert len(locate_entities(empty, knowledge(), MOST)) == 0

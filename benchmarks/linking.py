@@ -59,6 +59,7 @@ from corpusmill.linking.coherence import coherence
 from corpusmill.linking.estimator import OUTPUTS, predict_rows
 from corpusmill.linking.features import feature_matrix
 from corpusmill.linking.model import LinkingModel, factors_of_mentions
+from corpusmill.linking.placement import append_to_texts, whole
 from corpusmill.linking.units import find_ngrams, units_of
 from corpusmill.settings import SparkSettings
 
@@ -136,10 +137,10 @@ def run_one_core(model: LinkingModel, texts: pa.Array, repeats: int) -> None:
     mentions = sum(len(part.column("mention_starts").flatten()) for part in found)
     print(f"{len(texts):,} texts, {mentions / len(texts):.2f} mentions found a text")
 
-    def whole() -> float:
+    def all_stages() -> float:
         return cpu_seconds(lambda: [model.predict_batch(batch) for batch in batches])
 
-    total = medians({"whole": whole}, repeats)["whole"]
+    total = medians({"all": all_stages}, repeats)["all"]
     print(f"one core: {len(texts) / total:,.0f} texts/s, {1e6 * total / len(texts):.0f} us a text")
     stages = [run_stages(model, batch) for batch in batches]
     sums = {name: sum(stage[name] for stage in stages) for name in stages[0]}
@@ -172,11 +173,9 @@ def run_look_up(model: LinkingModel, texts: pa.Array, names: list[str], repeats:
 
 
 def link(spark: SparkSession, model: LinkingModel, texts: Path, output: Path) -> None:
-    """Link the texts of a folder and write all as Parquet."""
-    rows = spark.read.parquet(str(texts))
-    kernel = partial(predict_rows, model=model)
-    found = splits.append_columns(rows, [F.col("text")], kernel, OUTPUTS)
-    found.write.parquet(str(output))
+    """Link the texts of a folder as the job does, and write all as Parquet."""
+    rows = whole(spark.read.parquet(str(texts)))
+    append_to_texts(rows, predict_rows, model, OUTPUTS).write.parquet(str(output))
 
 
 def check_output(spark: SparkSession, output: Path, rows: int) -> float:
@@ -219,8 +218,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("CORPUSMILL_DATA"))
     parser.add_argument("--forms", type=int, default=800_000, help="made-up surface forms")
     parser.add_argument("--model", type=Path, help="output of training, used if it is there")
-    parser.add_argument("--texts", type=int, default=10 * BATCH, help="for one core")
-    parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 400_000])
+    parser.add_argument("--texts", type=int, default=3 * BATCH, help="for one core")
+    parser.add_argument("--rows", type=int, nargs="*", default=[20_000, 80_000])
     parser.add_argument("--masters", nargs="+", default=["local[1]", "local[2]"])
     parser.add_argument("--repeats", type=int, default=3, help="medians are printed")
     arguments = parser.parse_args()
@@ -236,11 +235,10 @@ def main() -> None:
             print(f"the model was trained by the job in {spent:,.0f} s", flush=True)
         model = LinkingModel.load(storage.resolve(str(trained), "model"))
         lexicon = model.knowledge.lexicon
-        size = sum(array.nbytes for array in model.knowledge.arrays().values())
         print(
             f"{len(lexicon.surfaces.hashes):,} surface forms, {len(lexicon.entities):,} "
-            f"candidates, {model.knowledge.entities.size:,} entities, {size >> 20:,} MiB; "
-            f"{len(tweets):,} tweets",
+            f"candidates, {model.knowledge.entities.size:,} entities, "
+            f"{model.knowledge.nbytes >> 20:,} MiB; {len(tweets):,} tweets",
             flush=True,
         )
         texts = pa.concat_arrays(blown_up(tweets, names, arguments.texts))

@@ -122,7 +122,8 @@ class Labels(NamedTuple):
     @property
     def free(self) -> Flags:
         """Which labels may stand anywhere."""
-        return self.allowed.all(axis=0)
+        free: Flags = np.logical_and.reduce(self.allowed, axis=0)
+        return free
 
 
 class Counts(NamedTuple):
@@ -289,7 +290,7 @@ class Encoder:
     ) -> Floats:
         token, before, label = rows
         coarse = base[token, label]
-        columns = []
+        columns: list[AnyArray] = []
         for context, counts in self._states.items():
             place = places[context]
             total = counts.table.sum(axis=1)[place][token]

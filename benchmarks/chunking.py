@@ -24,8 +24,9 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -67,10 +68,11 @@ def fit_crf(train: Sentences, c2: float, folder: Path) -> Tag:
     return tag
 
 
-class Smart(NamedTuple):
+@dataclass(frozen=True)
+class Smart:
     """A trained model.
 
-    Attributes
+    Parameters
     ----------
     encoder : Encoder
     trees : str

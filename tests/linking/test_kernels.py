@@ -59,6 +59,29 @@ def test_ngrams_are_all_known_runs(seed: int):
     assert found.tolist() == expected
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_listed_ngrams_are_those_that_are_looked_up(seed: int):
+    rng = np.random.default_rng(seed)
+    units = ["".join(rng.choice(list("abs"), rng.integers(0, 4))) for _ in range(12)]
+    segments = np.sort(rng.integers(-1, 3, len(units)))
+    inner = rng.random(len(units)) < 0.2
+    ends = np.cumsum([len(unit) for unit in units])
+    given = (np.append(0, ends[:-1]), ends, segments, inner, codes("".join(units)))
+    spans, keys, shorter = kernels.list_ngrams(*given, 3)
+    for (first, last), key, cut in zip(spans.tolist(), keys, shorter, strict=True):
+        gram = "".join(units[first : last + 1])
+        assert key == hashes([gram])[0]
+        plural = len(gram) >= 4 and gram[-1] == "s"
+        assert cut == (hashes([gram[:-1]])[0] if plural else 0)
+    # A table of all of them finds all, and one of those without an "s" those that had one.
+    whole, slots = np.unique(keys), np.full(capacity(len(keys)), -1, np.int32)
+    index_strings(whole, slots)
+    found = kernels.find_ngrams(*given, whole, slots, 3)
+    assert found[:, :2].tolist() == spans.tolist()
+    assert whole[found[:, 2]].tolist() == keys.tolist()
+    assert not found[:, 3].any()
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_overlaps_are_counted(seed: int):
     rng = np.random.default_rng(seed)

@@ -91,11 +91,11 @@ def find_keys(keys: AnyArray, hashes: AnyArray, slots: AnyArray) -> AnyArray:
 
 
 @_kernel
-def list_ngrams(
+def find_ngrams(
     starts: Offsets, ends: Offsets, segments: AnyArray, inner: AnyArray, folded: AnyArray,
-    longest: int,
-) -> tuple[AnyArray, AnyArray, AnyArray]:  # fmt: skip
-    """List all n-grams with their keys, and with the keys that they have without a last "s".
+    hashes: AnyArray, slots: AnyArray, longest: int,
+) -> AnyArray:  # fmt: skip
+    """Find all n-grams whose key is known; where it is not, without a last "s".
 
     Parameters
     ----------
@@ -106,8 +106,57 @@ def list_ngrams(
     inner : bool, shape (units,)
         Where no n-gram begins or ends, as at the "s" of a possessive.
     folded : uint32
+    hashes, slots
+        The known keys (`find_keys`).
     longest
         The most units of an n-gram.
+
+    Returns
+    -------
+    int32, shape (n-grams, 4)
+        First unit, last unit, number of the key, whether an "s" was taken off; by first unit, then
+        by last.
+
+    Notes
+    -----
+    O(code points * longest); n-grams of no letter or digit are not found.
+    """
+    found = np.empty((starts.size * longest, 4), np.int32)
+    count = 0
+    for first in range(starts.size):
+        if segments[first] < 0 or inner[first]:
+            continue
+        value, shorter, size = _START, _START, 0
+        for last in range(first, min(first + longest, starts.size)):
+            if segments[last] != segments[first]:
+                break
+            for at in range(starts[last], ends[last]):
+                shorter = value
+                value = (value ^ np.uint64(folded[at])) * _PRIME
+                size += 1
+            if inner[last] or starts[last] == ends[last]:
+                continue
+            key, cut = _find(_mixed(value), hashes, slots), 0
+            if key == NONE and size >= _SHORTEST_PLURAL and folded[ends[last] - 1] == _LETTER_S:
+                key, cut = _find(_mixed(shorter), hashes, slots), 1
+            if key != NONE:
+                found[count, 0], found[count, 1] = first, last
+                found[count, 2], found[count, 3] = key, cut
+                count += 1
+    return found[:count].copy()
+
+
+@_kernel
+def list_ngrams(
+    starts: Offsets, ends: Offsets, segments: AnyArray, inner: AnyArray, folded: AnyArray,
+    longest: int,
+) -> tuple[AnyArray, AnyArray, AnyArray]:  # fmt: skip
+    """List all n-grams with their keys, and with the keys that they have without a last "s".
+
+    Parameters
+    ----------
+    starts, ends, segments, inner, folded, longest
+        As of `find_ngrams`.
 
     Returns
     -------
@@ -119,7 +168,8 @@ def list_ngrams(
 
     Notes
     -----
-    O(code points * longest); n-grams of no letter or digit are passed over.
+    O(code points * longest). These are all that `find_ngrams` looks up, which goes through them in
+    a loop of its own: with this list between it takes 2.6 times as long, with a generator 4.8.
     """
     spans = np.empty((starts.size * longest, 2), np.int32)
     keys = np.empty(starts.size * longest, np.uint64)
@@ -143,44 +193,6 @@ def list_ngrams(
                 shorter_keys[count] = _mixed(shorter)
             count += 1
     return spans[:count], keys[:count], shorter_keys[:count]
-
-
-@_kernel
-def find_ngrams(
-    starts: Offsets, ends: Offsets, segments: AnyArray, inner: AnyArray, folded: AnyArray,
-    hashes: AnyArray, slots: AnyArray, longest: int,
-) -> AnyArray:  # fmt: skip
-    """Find all n-grams whose key is known; where it is not, without a last "s".
-
-    Parameters
-    ----------
-    starts, ends, segments, inner, folded, longest
-        As of `list_ngrams`.
-    hashes, slots
-        The known keys (`find_keys`).
-
-    Returns
-    -------
-    int32, shape (n-grams, 4)
-        First unit, last unit, number of the key, whether an "s" was taken off; by first unit, then
-        by last.
-
-    Notes
-    -----
-    O(code points * longest); n-grams of no letter or digit are not found.
-    """
-    spans, keys, shorter = list_ngrams(starts, ends, segments, inner, folded, longest)
-    found = np.empty((keys.size, 4), np.int32)
-    count = 0
-    for at in range(keys.size):
-        key, cut = _find(keys[at], hashes, slots), 0
-        if key == NONE and shorter[at] != 0:
-            key, cut = _find(shorter[at], hashes, slots), 1
-        if key != NONE:
-            found[count, 0], found[count, 1] = spans[at, 0], spans[at, 1]
-            found[count, 2], found[count, 3] = key, cut
-            count += 1
-    return found[:count].copy()
 
 
 @_kernel

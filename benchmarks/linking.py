@@ -52,13 +52,13 @@ from benchmarks._linking import (
 )
 from benchmarks._measure import PeakMemory, cpu_seconds, medians, seconds
 from corpusmill import session, splits, storage
-from corpusmill.boosting.structures import Spans
 from corpusmill.boosting.training import scores_of
 from corpusmill.linking.candidates import find_mentions
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.estimator import OUTPUTS, predict_rows
+from corpusmill.linking.factors import Found
 from corpusmill.linking.features import feature_matrix
-from corpusmill.linking.model import LinkingModel, factors_of_mentions
+from corpusmill.linking.model import LinkingModel, spans_of
 from corpusmill.linking.placement import append_to_texts, whole
 from corpusmill.linking.units import find_ngrams, units_of
 from corpusmill.settings import SparkSettings
@@ -118,7 +118,7 @@ def run_stages(model: LinkingModel, batch: pa.RecordBatch) -> Stages:
     mentions = timed("look-up", find_mentions, units, knowledge.lexicon, most)
     features = timed("features", feature_matrix, units, mentions, knowledge)
     scores = timed("trees", scores_of, model.trees[0], features)
-    structure = timed("decoding", lambda: Spans(factors_of_mentions(mentions)))
+    structure = timed("decoding", spans_of, Found(units, mentions, features))
     for trees, bias in zip(model.trees[1:], model.biases, strict=False):
         scores[structure.bases] += bias
         chosen = timed("decoding", structure.best, scores)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from corpusmill import splits
-from corpusmill.frames import text_pieces
+from corpusmill.frames import list_offsets, text_pieces
 from corpusmill.linking.folding import keys_of
 from corpusmill.linking.knowledge import Knowledge, Rows
 from corpusmill.linking.model import PIECE_CHARACTERS, LinkingModel
@@ -154,8 +154,7 @@ def keys_sought(batch: pa.RecordBatch) -> pa.RecordBatch:
     found = [(part[text], keys)]
     for name in set(_TITLES) & set(batch.schema.names):
         lists = batch.column(name)
-        sizes = lists.value_lengths().fill_null(0).to_numpy()
-        found.append((np.repeat(part, sizes), keys_of(lists.flatten())))
+        found.append((np.repeat(part, np.diff(list_offsets(lists))), keys_of(lists.flatten())))
     parts, keys = (np.concatenate(each) for each in zip(*found, strict=True))
     order = np.lexsort((keys, parts))
     parts, keys = parts[order], keys[order]

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike
 
+from corpusmill.frames import list_offsets
 from corpusmill.types import AnyArray, Offsets
 
 Column: TypeAlias = AnyArray | pa.Array | tuple[Offsets, AnyArray]
@@ -61,9 +62,9 @@ def numbers_of(rows: pa.Table, name: str, kind: DTypeLike) -> AnyArray:
 def lists_of(rows: pa.Table, name: str, kind: DTypeLike) -> tuple[Offsets, AnyArray]:
     """Give a column of lists as offsets and values."""
     column = rows[name].combine_chunks()
-    offsets = np.zeros(len(column) + 1, np.int64)
-    np.cumsum(column.value_lengths().to_numpy(zero_copy_only=False), out=offsets[1:])
-    return offsets, np.array(column.flatten().to_numpy(zero_copy_only=False)).view(kind)
+    return list_offsets(column), np.array(column.flatten().to_numpy(zero_copy_only=False)).view(
+        kind
+    )
 
 
 def matrix_of(rows: pa.Table, name: str, kind: DTypeLike, width: int) -> AnyArray:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import chain
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from corpusmill.frames import list_offsets, text_pieces
+from corpusmill.frames import list_offsets, record_batch, text_pieces
 
 
 def test_offsets_of_slices_and_nulls():
@@ -34,3 +35,11 @@ def test_pieces_hold_so_many_characters_or_one_text(most: int):
 def test_an_empty_batch_is_a_piece():
     batch = pa.record_batch({"text": pa.array([], pa.string())})
     assert [piece.num_rows for piece in text_pieces(batch, "text", 5)] == [0]
+
+
+def test_a_frame_without_rows_is_an_empty_batch():
+    schema = pa.schema([("text", pa.string()), ("sizes", pa.list_(pa.int32()))])
+    for frame in (pd.DataFrame({"text": [], "sizes": []}), pd.DataFrame({"text": ["a"]})[:0]):
+        batch = record_batch(frame, schema, optional=["sizes"])
+        assert batch.num_rows == 0
+        assert batch.schema.field("text").type == pa.string()

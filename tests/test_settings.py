@@ -123,7 +123,7 @@ def test_a_conf_stands_on_another(conf: Path):
 @pytest.mark.parametrize(
     ("base", "told"),
     [
-        ("probe.yaml", "it extends itself"),
+        ("probe.yaml", "probe.yaml extends itself"),
         ("nosuch.yaml", "CONF01"),
         ("[1]", "CONF04: extends = [1]: must be a path"),
     ],

@@ -38,6 +38,9 @@ def record_batch(
             wanted = str(item.type)
             raise SchemaError("DATA04", column=item.name, found="missing", expected=wanted)
     fields = [item for item in schema if item.name in frame.columns]
+    if not len(frame):
+        # pandas makes of it columns of numbers, of no chunk.
+        return pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
     try:
         return pa.RecordBatch.from_pandas(frame, pa.schema(fields), preserve_index=False)
     except pa.ArrowException as error:

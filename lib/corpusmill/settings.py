@@ -165,7 +165,8 @@ def _extended(path: str, seen: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(base, str):
         raise UsageError("CONF04", key="extends", value=repr(base), problem="must be a path")
     if path in seen:
-        raise UsageError("CONF02", path=path, problem="it extends itself")
+        chain = " -> ".join([*seen[seen.index(path) :], path])
+        raise UsageError("CONF11", problem=f"{chain} extends itself")
     merged: dict[str, Any] = _merged(_extended(str(Path(path).parent / base), (*seen, path)), tree)
     return merged
 
@@ -209,7 +210,8 @@ def _override(tree: dict[str, Any], argument: str) -> None:
         if branch is None:  # a section without keys
             branch = tree[parent] = {}
         if not isinstance(branch, dict):
-            problem = f"{parent} has no parts"
+            whole = isinstance(branch, list)
+            problem = f"{parent} is a list: give it whole" if whole else f"{parent} has no parts"
             raise UsageError("CONF04", key=key, value=_shown(text), problem=problem)
         tree = branch
     tree[last] = value

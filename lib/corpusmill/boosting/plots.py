@@ -8,6 +8,7 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from corpusmill.boosting.model import BoostingModel
 from corpusmill.types import Floats
@@ -15,14 +16,15 @@ from corpusmill.types import Floats
 MOST_FEATURES = 40
 
 
-def loss_figure(losses: Sequence[float] | Floats, loss: str) -> Figure:
+def loss_figure(losses: Sequence[float] | Floats, loss: str, title: str = "Training") -> Figure:
     """Draw the mean training loss an example before each round."""
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.plot(np.arange(len(losses)), losses)
     unit = "nats" if loss == "logistic" else "units of the score"
-    axes.set(xlabel="trees", ylabel=f"{loss} loss an example ({unit})", title="Training")
+    axes.set(xlabel="trees", ylabel=f"{loss} loss an example ({unit})", title=title)
     axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 
@@ -46,9 +48,10 @@ def importance_table(model: BoostingModel) -> pd.DataFrame:
     return table.sort_values(["gain", "feature"], ascending=[False, True], ignore_index=True)
 
 
-def importance_figure(table: pd.DataFrame) -> Figure:
-    """Draw the features with the most gain."""
-    shown = table.head(MOST_FEATURES)
+def importance_figure(table: pd.DataFrame, title: str = "Features by gain") -> Figure:
+    """Draw the features with the most gain, at most `MOST_FEATURES`."""
+    used = table[table["gain"] > 0.0]
+    shown = used.head(MOST_FEATURES)
     figure = Figure(figsize=(7, max(2.5, 0.24 * len(shown) + 1.0)), layout="constrained")
     axes = figure.subplots()
     place = np.arange(len(shown))
@@ -56,5 +59,6 @@ def importance_figure(table: pd.DataFrame) -> Figure:
     # A dollar in a feature's name is a dollar.
     axes.set_yticks(place, list(shown["feature"]), parse_math=False)
     axes.invert_yaxis()
-    axes.set_xlabel("share of the gain")
+    more = f", the first {MOST_FEATURES} of {len(used)}" if len(used) > len(shown) else ""
+    axes.set(xlabel="share of the gain", title=f"{title}{more}")
     return figure

@@ -84,13 +84,14 @@ class LinkedText(NamedTuple):
     entities: list[str]
 
 
-def parse_record(line: str) -> LinkedText:
+def parse_record(line: str, gold: bool = True) -> LinkedText:
     """Read an object of JSON.
 
     ``text`` or ``query``; optional ``id`` and ``split``; ``mentions``, a list of objects, with
     ``start`` and ``end``, or ``tok_start`` and ``tok_end`` in words between white space, and
     optional ``surface``, ``type``, and ``entity`` or ``entities`` (objects with ``entity`` and
     ``score``, of which the best is that of the mention); or ``concepts``, objects with ``entity``.
+    Unless ``gold``, it may have none of them.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def parse_record(line: str) -> LinkedText:
     record, text = _load(line)
     mentions: list[Mention] = []
     others: list[str | None] = []
-    if "mentions" not in record and "concepts" not in record:
+    if gold and "mentions" not in record and "concepts" not in record:
         raise MalformedText(NO_MENTIONS)
     words = [found.span() for found in re.finditer(r"\S+", text)] if "tok_start" in line else []
     for number, each in enumerate(_objects(record, "mentions"), 1):
@@ -117,10 +118,11 @@ def parse_record(line: str) -> LinkedText:
     return _linked(record, text, mentions, others)
 
 
-def parse_elevant(line: str) -> LinkedText:
+def parse_elevant(line: str, gold: bool = True) -> LinkedText:
     """Read an object of the ELEVANT benchmarks: ``labels`` with ``span`` and ``entity_id``.
 
-    Entities of Wikidata keep their ids, ``Q90``: to compare them, map them to titles.
+    Entities of Wikidata keep their ids, ``Q90``: to compare them, map them to titles. Unless
+    ``gold``, it may have no ``labels``.
 
     Raises
     ------
@@ -129,7 +131,7 @@ def parse_elevant(line: str) -> LinkedText:
     """
     record, text = _load(line)
     mentions = []
-    if "labels" not in record:
+    if gold and "labels" not in record:
         raise MalformedText(NO_MENTIONS)
     for number, each in enumerate(_objects(record, "labels"), 1):
         span = each.get("span")
@@ -141,10 +143,11 @@ def parse_elevant(line: str) -> LinkedText:
     return _linked(record, text, mentions, [])
 
 
-def parse_webis(line: str) -> LinkedText:
+def parse_webis(line: str, gold: bool = True) -> LinkedText:
     """Read an object of Webis-QInc: explicit entities by their mentions, implicit ones without.
 
     A mention with several entities has the one of the highest ``relevance``, of equals the first.
+    Unless ``gold``, it may have none.
 
     Raises
     ------
@@ -152,7 +155,7 @@ def parse_webis(line: str) -> LinkedText:
         The record lacks something, or a mention is not in the query.
     """
     record, text = _load(line)
-    if "explicit_entities" not in record:
+    if gold and "explicit_entities" not in record:
         raise MalformedText(NO_MENTIONS)
     numbered = enumerate(_objects(record, "explicit_entities"), 1)
     ranked = sorted(numbered, key=lambda item: _weight(item[1], "relevance"), reverse=True)

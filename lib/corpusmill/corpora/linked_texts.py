@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ from corpusmill.corpora.sources import read_text
 from corpusmill.corpora.titles import wikipedia_title
 from corpusmill.settings import QuarantineSettings, Settings
 
-_PARSERS: dict[str, Callable[[str], LinkedText]] = {
+_PARSERS: dict[str, Callable[..., LinkedText]] = {
     "json": parse_record,
     "elevant": parse_elevant,
     "webis": parse_webis,
@@ -78,6 +79,7 @@ def read_linked_texts(
     source: LinkedTextsSettings,
     quarantine: QuarantineSettings,
     key: str = "texts",
+    gold: bool = True,
 ) -> Read:
     """Read texts with the entities that they mention.
 
@@ -91,6 +93,8 @@ def read_linked_texts(
         How long a record may be.
     key
         The conf key of `source`, for messages.
+    gold
+        Whether each record has to say what it mentions.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def read_linked_texts(
     """
     if source.format in _PARSERS:
         lines = read_text(spark, source.path, quarantine, key)
-        parsed = _parse_lines(lines, _PARSERS[source.format])
+        parsed = _parse_lines(lines, partial(_PARSERS[source.format], gold=gold))
     else:
         build = _pivot if source.format == "webquestions" else _annotate
         parsed = parse_groups(_read_rows(spark, source, quarantine, key), build, _GOLD)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from corpusmill.types import Floats
 
 
-def bias_figure(biases: Floats, curves: Floats, chosen: float) -> Figure:
+def bias_figure(biases: Floats, curves: Floats, chosen: float, title: str) -> Figure:
     """Draw precision, recall and F1 on the development texts over the Nil bias b.
 
     Parameters
@@ -17,6 +17,7 @@ def bias_figure(biases: Floats, curves: Floats, chosen: float) -> Figure:
     curves : Floats, shape (3, biases)
     chosen : float
         Marked by a line.
+    title : str
     """
     figure = Figure(figsize=(6, 4), layout="constrained")
     axes = figure.subplots()
@@ -24,7 +25,7 @@ def bias_figure(biases: Floats, curves: Floats, chosen: float) -> Figure:
     for values, name, style in zip(curves, ("precision", "recall", "F1"), styles, strict=True):
         axes.plot(biases, 100.0 * values, style, label=name)
     axes.axvline(chosen, color="tab:gray", linewidth=0.8)
-    axes.set(xlabel=f"bias of Nil (chosen: {chosen:g})", ylabel="percent", ylim=(0, 100))
+    axes.set(xlabel=f"bias of Nil (chosen: {chosen:g})", ylabel="percent", title=title)
     axes.legend()
     return figure
 

@@ -34,18 +34,17 @@ def evaluate(context: Context) -> None:
     right, predicted, gold, whole, examples, loss = sums["counts"].tolist()
     if not examples:
         raise DataError("DATA03", source="input.test", hint="no example has a known output")
-    context.run.write_metrics(
-        {
-            "boosting": {
-                "precision": right / predicted if predicted else 0.0,
-                "recall": right / gold if gold else 0.0,
-                "f1": 2.0 * right / (predicted + gold) if predicted + gold else 1.0,
-                "whole_outputs": whole / examples,
-                "log_loss": loss / examples,
-                "examples": examples,
-            }
-        }
-    )
+    metrics = {
+        "precision": right / predicted if predicted else 0.0,
+        "recall": right / gold if gold else 0.0,
+        "f1": 2.0 * right / (predicted + gold) if predicted + gold else 1.0,
+        "whole_outputs": whole / examples,
+        "log_loss": loss / examples,
+        "examples": examples,
+    }
+    context.run.write_metrics({"boosting": metrics})
+    told = (f"{name} {value:.4g}" for name, value in metrics.items())
+    context.progress.say(", ".join(told))
 
 
 def count_partition(batches: Iterator[pa.RecordBatch], model: BoostingModel) -> dict[str, Floats]:

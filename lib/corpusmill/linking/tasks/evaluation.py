@@ -66,7 +66,9 @@ def evaluate(context: Context) -> None:
     for name, values in found.items():
         metrics |= {f"{name}.{key}": value for key, value in values.items()}
     context.run.write_metrics(metrics)
-    context.tracker.log_table(comparison_table(found), "tables/comparison.json")
+    table = comparison_table(found)
+    context.tracker.log_table(table, "tables/comparison.json")
+    context.progress.say(f"percent of links:\n{table.to_string(index=False)}")
 
 
 def _measured(context: Context, rows: DataFrame, model: LinkingModel) -> dict[str, float]:
@@ -87,8 +89,10 @@ def _measured(context: Context, rows: DataFrame, model: LinkingModel) -> dict[st
         "candidate_recall_exact": gold[2] / gold[0] if gold[0] else 0.0,
     }
     asked, _, right = sums["first"].tolist()
-    if SYSTEM in rows.columns and asked:
-        metrics |= {"asked_texts": asked, "system.recall_at_1": right / asked}
+    if asked:
+        metrics["asked_texts"] = asked
+    if asked and SYSTEM in rows.columns:
+        metrics["system.recall_at_1"] = right / asked
     return metrics
 
 

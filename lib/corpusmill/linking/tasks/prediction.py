@@ -20,22 +20,15 @@ from corpusmill.linking.tasks.texts import read_queries, read_texts
 if TYPE_CHECKING:
     from corpusmill.runner import Context
 
-LINKED = T.StructType(
-    [
-        T.StructField("text_id", T.StringType()),
-        T.StructField("text", T.StringType()),
-        *OUTPUTS,
-        T.StructField(splits.ERROR, T.StringType()),
-    ]
-)
-"""A text and its mentions from left to right, in characters; `LinkingModel.predict_batch`."""
+LINKED = T.StructType([*OUTPUTS, T.StructField(splits.ERROR, T.StringType())])
+"""What stands behind a text: its mentions from left to right; `LinkingModel.predict_batch`."""
 
 
 def predict(context: Context) -> None:
     """Link the texts, or the queries, by the current model."""
     conf: LinkingSettings = context.settings
     if conf.input.texts is not None:
-        texts = read_texts(context, {"input.texts": conf.input.texts})
+        texts = read_texts(context, {"input.texts": conf.input.texts}, gold=False)
     elif conf.input.queries:
         texts = read_queries(context)
     else:
@@ -44,9 +37,11 @@ def predict(context: Context) -> None:
     model = LinkingModel.load(storage.resolve(conf.output, "model"))
     context.run.write_parquet("quarantine", texts.bad, schema=QUARANTINE)
     with context.progress.stage("predict"):
-        rows = placed(context, texts.rows.select("text_id", "text"), model.knowledge)
+        given = ["text_id", "text", *(["count"] if conf.input.texts is None else [])]
+        rows = placed(context, texts.rows.select(given), model.knowledge)
         found = append_to_texts(rows, predict_rows, model, OUTPUTS)
-        linked = context.cached(found.select(LINKED.names))
-        written = context.run.write_parquet("predictions", linked, schema=LINKED)
+        schema = T.StructType([*rows.texts, *LINKED])
+        linked = context.cached(found.select(schema.names))
+        written = context.run.write_parquet("predictions", linked, schema=schema)
         mentions = linked.agg(F.sum(F.size("mention_starts"))).collect()[0][0]
     context.run.write_metrics({"predict": {"texts": written, "mentions": int(mentions or 0)}})

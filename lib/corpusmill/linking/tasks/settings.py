@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -83,7 +83,7 @@ class LinkingInput(Settings):
         if unknown:
             raise ValueError(f"systems has {unknown[0]!r}, which is no key of test")
         if self.texts is not None and self.queries:
-            raise ValueError("predict reads texts or queries, not both")
+            raise ValueError("predict reads texts or queries, not both; input.texts=null")
         return self
 
     def training(self) -> dict[str, TextsSettings]:
@@ -95,13 +95,13 @@ class LinkingInput(Settings):
         return {f"input.develop.{number}": source for number, source in enumerate(self.develop)}
 
 
+Method = Literal["perceptron", "linear_ssvm", "poly_ssvm", "mart", "lambdarank"]
+
+
 class BaselineSettings(Settings):
     """The other methods that evaluate trains beside."""
 
-    methods: list[str] = Field(
-        default_factory=list,
-        description="of perceptron, linear_ssvm, poly_ssvm, mart, lambdarank; each in a task",
-    )
+    methods: list[Method] = Field(default_factory=list, description="each in a task")
 
 
 class LinkingSettings(JobSettings):

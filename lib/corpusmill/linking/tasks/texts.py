@@ -34,7 +34,7 @@ class Texts(NamedTuple):
     Attributes
     ----------
     rows : DataFrame
-        LINKED_TEXTS, or of a query log ``text_id`` and ``text``; cached.
+        LINKED_TEXTS, or of a query log ``text_id``, ``text`` and ``count``; cached.
     bad : DataFrame
         QUARANTINE, cached.
     """
@@ -43,8 +43,8 @@ class Texts(NamedTuple):
     bad: DataFrame
 
 
-def read_texts(context: Context, sources: Mapping[str, TextsSettings]) -> Texts:
-    """Read texts with their entities from one source or several, by their keys in the conf.
+def read_texts(context: Context, sources: Mapping[str, TextsSettings], gold: bool = True) -> Texts:
+    """Read texts from one source or several, by their keys in the conf; see `read_linked_texts`.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def read_texts(context: Context, sources: Mapping[str, TextsSettings]) -> Texts:
     name = next(iter(sources)).removesuffix(".0")
     with context.progress.stage(f"read {name.removeprefix('input.')}"):
         reads = [
-            (source, read_linked_texts(context.spark, source, conf.quarantine, key))
+            (source, read_linked_texts(context.spark, source, conf.quarantine, key, gold))
             for key, source in sources.items()
         ]
         records = reduce(DataFrame.unionByName, (_wanted(*read) for read in reads))

@@ -86,20 +86,29 @@ def _track(
     metrics: dict[str, float] = {"train.seconds": seconds}
     names = (FEATURE_NAMES, (*FEATURE_NAMES, *COHERENCE_NAMES))
     for number, trees in enumerate(model.trees):
-        stage = STAGES[number]
+        stage, bias = STAGES[number], model.biases[number]
+        title = f"{stage} stage"
         scorer = BoostingModel(model.settings, trees, names[number])
         importance = importance_table(scorer)
         metrics[f"train.{stage}.nil_bias"] = model.biases[number]
-        tracker.log_figure(importance_figure(importance), f"plots/{stage}_importance.png")
+        tracker.log_figure(
+            importance_figure(importance, f"{title}: features by gain"),
+            f"plots/{stage}_importance.png",
+        )
         tracker.log_table(importance, f"tables/{stage}_importance.json")
         if number in losses:
             metrics[f"train.{stage}.last_loss"] = losses[number][-1]
-            figure = loss_figure(losses[number], model.settings.loss)
+            figure = loss_figure(losses[number], model.settings.loss, f"{title}: training")
             tracker.log_figure(figure, f"plots/{stage}_loss.png")
         if number < len(fitted.curves):
             curves = curve(fitted.curves[number])
             metrics[f"train.{stage}.develop_f1"] = float(curves[2].max())
-            figure = plots.bias_figure(BIASES, curves, model.biases[number])
+            figure = plots.bias_figure(
+                BIASES, curves, model.biases[number], f"{title}: development texts"
+            )
+            context.progress.say(
+                f"{title}: F1 {100.0 * curves[2].max():.2f} on development texts, b = {bias:g}"
+            )
             tracker.log_figure(figure, f"plots/{stage}_bias.png")
     context.run.write_metrics(metrics)
     tracker.log_model(context.run.path("model"), LinkingModel.KIND, plots.example_texts())

@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 # Processes of the tests, each with a Spark session of its own.
 PROCESSES := 2
 QUICK := not spark and not corpus and not cluster and not long and not slow
+SLOW := slow or (corpus and spark)
 SOURCES := $(shell find lib/corpusmill $(wildcard jobs conf) -type f -not -name '*.pyc')
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
@@ -24,7 +25,7 @@ demo: $(VENV)/.base java  ## Run the query-log job on the embedded sample and sh
 
 test: setup dist  ## Everything but the slow tests: lint, types, import contracts, all tests
 	@$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -m "not slow" -n $(PROCESSES) --dist loadfile
+	$(BIN)/python -m pytest -m "not ($(SLOW))" -n $(PROCESSES) --dist loadfile
 
 check: $(VENV)/.dev lint  ## Format, lint, types, import contracts and the quick tests: under a minute
 	$(BIN)/python -m pytest -q -m "$(QUICK)"
@@ -35,8 +36,8 @@ lint: $(VENV)/.dev  ## Format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-slow: setup  ## The tests that take minutes
-	$(BIN)/python -m pytest -m slow
+test-slow: setup  ## The tests that take minutes, and those of real corpora in Spark
+	$(BIN)/python -m pytest -m "$(SLOW)"
 
 test-cluster: setup dist  ## The tests that start executor processes of their own
 	$(BIN)/python -m pytest -m cluster

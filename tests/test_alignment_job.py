@@ -103,6 +103,7 @@ def test_a_rerun_has_nothing_to_do_and_says_so(
     assert sorted((demo / "runs").iterdir()) == runs
 
 
+@pytest.mark.slow
 def test_a_new_start_gives_the_same_bytes(spark: Any, demo: Path, arguments: list[str]) -> None:
     first = Path(storage.resolve(str(demo), "model"))
     before = {file.name: file.read_bytes() for file in first.iterdir()}

@@ -334,7 +334,9 @@ def test_rows_may_come_from_a_file(spark, spec, tmp_path):
 # Partitions and seed
 
 
-@pytest.mark.parametrize(("rows", "partitions"), [(1000, 3), (1000, 7), (5, 7)])
+@pytest.mark.parametrize(
+    ("rows", "partitions"), [(1000, 3), pytest.param(1000, 7, marks=pytest.mark.slow), (5, 7)]
+)
 def test_partitions_do_not_matter(spark, spec, tmp_path, rows, partitions):
     """Also with more partitions than rows, some of them thereby empty."""
     whole = rows_of(spark, spec)
@@ -401,6 +403,7 @@ def test_works_with_param_maps(spark, spec):
     assert plain(models[0].transform(rows)) != plain(models[1].transform(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")
 def test_works_in_a_cross_validator(spark, spec):
     name, values = spec.grid

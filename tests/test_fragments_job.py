@@ -110,6 +110,7 @@ def test_mlflow_holds_pages_plots_and_the_model(demo: Path, place: Path) -> None
     assert wanted <= found
 
 
+@pytest.mark.slow
 def test_a_second_training_gives_the_same_bytes(
     spark: Any, demo: Path, place: Path, arguments: list[str]
 ) -> None:

@@ -245,6 +245,7 @@ def test_unknown_kind_is_refused(settings: TrackingSettings, tiny: str):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_model_serves_in_spark(spark, settings: TrackingSettings, tmp_path: Path):
     from corpusmill.alignment import learning
     from corpusmill.alignment.learning import Parameters

@@ -123,6 +123,7 @@ def test_every_way_learns(spark, changes):
     assert (predicted[known] == targets[known]).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_partial_trees_are_learned_and_saved(spark, tmp_path):
     """Also by the model that was loaded again."""
     classifier = FragmentClassifier(kernel="ptk", mu=0.5, limit=50, linearCost=1.0)

@@ -152,7 +152,18 @@ def test_queries_of_a_log_are_linked_once_each(
     changed = [*arguments, "input.texts=null", f"input.queries=[{{path: {log}, columns: [query]}}]"]
     assert run_job(JOB, ["predict", *changed], spark) == 0
     found = pd.read_parquet(demo / "predictions").set_index("text")
-    assert sorted(found.index) == ["flights to quell", "listening to summer on repeat"]
+    assert found["count"].to_dict() == {"flights to quell": 2, "listening to summer on repeat": 1}
+
+
+def test_texts_without_gold_are_linked(
+    demo: Path, place: Path, arguments: list[str], spark: Any
+) -> None:
+    texts = place / "raw.jsonl"
+    texts.write_text('{"id": "a", "text": "flights to quell"}\n{"id": "b"}\n')
+    changed = [*arguments, f"input.texts={{path: {texts}}}", "quarantine.max_share=1"]
+    assert run_job(JOB, ["predict", *changed], spark) == 0
+    assert pd.read_parquet(demo / "predictions")["text_id"].tolist() == ["a"]
+    assert pd.read_parquet(demo / "quarantine")["reason"].tolist() == ["no text"]
 
 
 @pytest.mark.parametrize(

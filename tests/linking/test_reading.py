@@ -56,7 +56,7 @@ def conf(place: Path, lexicons: int = 1, **more: Any) -> LinkingSettings:
             "edited": [{"path": str(place / "edited.txt")}],
             "common": [{"path": str(place / "common.txt")}],
         },
-        "input": {"train": {"path": "unread"}},
+        "input": {"train": [{"path": "unread"}]},
         "quarantine": {"max_share": 0.5},
     }
     return LinkingSettings.model_validate(settings | more)

@@ -125,7 +125,7 @@ def cut(texts: DataFrame, knowledge: Knowledge, parts: int, keep: Keep) -> DataF
     read = [name for name in ("text", *_TITLES) if name in texts.columns]
     # Both are read several times, and Spark does not see that it is the same.
     sought = keep(
-        splits.map_partitions(numbered.select(_PART, *read), keys_sought, _SOUGHT).distinct()
+        splits.expand_partitions(numbered.select(_PART, *read), _sought, _SOUGHT).distinct()
     )
     surfaces = keep(sought.join(known.surfaces, "key"))
     titles = known.entities.select("number", F.explode("keys").alias("key"))
@@ -145,6 +145,10 @@ def cut(texts: DataFrame, knowledge: Knowledge, parts: int, keep: Keep) -> DataF
     together = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), rooms)
     size = int(spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
     return splits.map_groups(together, _PART, partial(pack_part, size=size), PARTS, parts)
+
+
+def _sought(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    return map(keys_sought, text_pieces(batch, "text", PIECE_CHARACTERS))
 
 
 def keys_sought(batch: pa.RecordBatch) -> pa.RecordBatch:

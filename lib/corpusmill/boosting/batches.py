@@ -131,6 +131,11 @@ def check_factors(batch: pa.RecordBatch, factors: Factors, structure: str) -> No
         bad = any_in_row(bad_factor, factors.factors)
         refuse_rows(batch, bad, rule, "example_id", "example")
 
+    needed = ("starts", "ends") * (structure in SPANNED) + ("labels",) * (structure in LABELLED)
+    for name in needed:
+        lacks = (np.diff(ragged(batch, name)[0]) == 0) & (np.diff(factors.factors) > 0)
+        rule = f"structure {structure!r} needs {name}"
+        refuse_rows(batch, lacks, rule, "example_id", "example")
     first = np.zeros(len(factors.rows) - 1, np.bool_)
     if structure in SPANNED:
         wrong = (factors.starts < 0) | (factors.ends <= factors.starts)

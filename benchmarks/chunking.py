@@ -1,7 +1,7 @@
 """Linear-chain S-MART beside the CRF of python-crfsuite: chunks of CoNLL-2000.
 
     CORPUSMILL_DATA=FOLDER python -m benchmarks.chunking
-    CORPUSMILL_DATA=FOLDER python -m benchmarks.chunking --held-out --c2 2   # to choose settings
+    CORPUSMILL_DATA=FOLDER python -m benchmarks.chunking --held-out --c2 0.1 1   # to choose settings
 
 Both are trained on the 8,936 sentences as published and label the 2,012 of the test set; precision,
 recall and F1 of chunks are those of ``conlleval``. With ``--held-out`` the last tenth of the
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("CORPUSMILL_DATA"))
     parser.add_argument("--held-out", action="store_true", help="label a tenth of training")
     parser.add_argument("--methods", nargs="+", default=["crf", "smart"])
-    parser.add_argument("--c2", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--c2", type=float, nargs="+", default=[0.1])
     parser.add_argument("--trees", type=int, default=400)
     parser.add_argument("--learning-rate", type=float, default=0.1)
     parser.add_argument("--leaves", type=int, default=31)

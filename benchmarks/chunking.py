@@ -1,7 +1,7 @@
 """Linear-chain S-MART beside the CRF of python-crfsuite: chunks of CoNLL-2000.
 
     CORPUSMILL_DATA=FOLDER python -m benchmarks.chunking
-    CORPUSMILL_DATA=FOLDER python -m benchmarks.chunking --held-out --c2 0.1 1   # to choose settings
+    CORPUSMILL_DATA=FOLDER python -m benchmarks.chunking --held-out --c2 0.1 1  # to choose
 
 Both are trained on the 8,936 sentences as published and label the 2,012 of the test set; precision,
 recall and F1 of chunks are those of ``conlleval``. With ``--held-out`` the last tenth of the

@@ -164,6 +164,7 @@ def _extended(path: str, seen: tuple[str, ...]) -> dict[str, Any]:
         return tree
     if not isinstance(base, str):
         raise UsageError("CONF04", key="extends", value=repr(base), problem="must be a path")
+    path = os.path.normpath(path)
     if path in seen:
         chain = " -> ".join([*seen[seen.index(path) :], path])
         raise UsageError("CONF11", problem=f"{chain} extends itself")
@@ -183,7 +184,8 @@ def _merged(base: Any, tree: Any) -> Any:
 
 def _read_yaml(path: str) -> dict[str, Any]:
     file = Path(path)
-    if "\0" in path or not file.is_file():
+    # A name that no file system takes is no file, which os.path says without an error.
+    if "\0" in path or not os.path.isfile(path):
         raise UsageError("CONF01", path=repr(path) if "\0" in path else path)
     if file.stat().st_size > MAX_CONF_BYTES:
         raise UsageError("CONF02", path=path, problem="larger than 1 MiB")

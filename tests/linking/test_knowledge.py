@@ -32,6 +32,16 @@ def entities_of(pairs: list[tuple[str, str, str]]) -> Entities:
     return Entities.build(table(COLUMNS, rows), NO_VALUES, NO_LINKS)
 
 
+@pytest.mark.parametrize("steps", [1, 8, 9, 12])
+def test_a_redirect_too_long_to_follow_leads_nowhere(steps: int):
+    chain = [f"Step {n}" for n in range(steps)] + ["Goal"]
+    pairs = [(a, b, "redirect") for a, b in zip(chain[:-1], chain[1:], strict=True)]
+    entities = entities_of([*pairs, ("zzz", "Zzz top", "alias")])
+    number = entities.numbers(pa.array(["Step 0"]))[0]
+    assert (number == entities.numbers(pa.array(["Goal"]))[0]) == (steps <= 8)
+    assert number != entities.numbers(pa.array(["Zzz top"]))[0]
+
+
 def test_lexicon_holds_all_candidates_the_likeliest_first():
     lexicon, entities, _ = knowledge()
     names = [slow.entity_key(name) for name in entities.names.to_pylist()]

@@ -27,6 +27,8 @@ FACTOR_ROWS = pa.schema(
 SPANNED = ("spans", "segments")
 LABELLED = ("chain", "segments")
 MAX_POSITION = 1 << 24
+MAX_LABEL = (1 << 16) - 1
+"""Example, position and label together have to fit into 64 bits."""
 
 
 class Examples(NamedTuple):
@@ -90,6 +92,10 @@ def read_factors(batch: pa.RecordBatch) -> tuple[Factors, Offsets]:
     refuse(np.diff(bounds) == 0, "row_offsets must begin with 0")
     firsts, lasts = bounds[:-1], bounds[1:] - 1
     refuse(places[firsts] != 0, "row_offsets must begin with 0")
+    if "features" in batch.schema.names:
+        # Before anything becomes as large as a broken record says.
+        behind = places[lasts] > np.diff(ragged(batch, "features")[0])
+        refuse(behind, "features must hold numbers for all rows of row_offsets")
     sizes = np.diff(places)
     within = np.ones(len(sizes), np.bool_)
     within[firsts[1:] - 1] = False
@@ -146,6 +152,8 @@ def check_factors(batch: pa.RecordBatch, factors: Factors, structure: str) -> No
     if structure in LABELLED:
         broken = (factors.labels < 0) | (factors.previous < ANY)
         refuse(any_in_row(broken, factors.rows), "labels must be 0 or more, previous -1 or more")
+        large = np.maximum(factors.labels, factors.previous) > MAX_LABEL
+        refuse(any_in_row(large, factors.rows), f"labels must be at most {MAX_LABEL}")
         asks = any_in_row(factors.previous != ANY, factors.rows)
         refuse(first & asks, "at the first position previous must be -1: no label is before it")
 
@@ -191,6 +199,8 @@ def read_examples(batch: pa.RecordBatch, structure: str, width: int) -> Examples
         taken = any_in_row(gold, factors.rows)
         gold[prepared.bases] |= ~taken & known[factors.example_of_factor()]
     rule = f"gold must be an output of structure {structure!r}: all of it, and nothing else"
+    chosen_rows = np.concatenate([[0], np.cumsum(gold)])[factors.rows]
+    refuse(any_in_row(np.diff(chosen_rows) > 1, factors.factors), rule)
     refuse(known & ~prepared.is_output(gold), rule)
     return Examples(prepared, values.astype(np.float64).reshape(-1, width), gold, known)
 

@@ -173,6 +173,9 @@ def boost(
             "time_out": CONNECT_MINUTES,
         }
     before = lgb.Booster(model_str=start) if start else None
+    # Where training goes on, LightGBM would draw the features of the first trees once more.
+    done = before.num_trees() if before else 0
+    more["feature_fraction_seed"] = (seed + done) % (1 << 31)
     booster = lgb.train(common | more, data, rounds, init_model=before)
     booster.free_network()
     return Boosted(without_parameters(booster.model_to_string()), np.array(losses))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -167,8 +168,11 @@ def _longest_first(begins: AnyArray, ends: AnyArray) -> AnyArray:
     chosen = list(order[~several])
     tangled = order[several]
     ranked = tangled[np.lexsort((begins[tangled], begins[tangled] - ends[tangled]))]
-    taken: list[int] = []
+    group_of = np.empty(len(order), np.int64)
+    group_of[order] = group
+    taken: dict[int, list[int]] = {}
     for span in ranked.tolist():
-        if all(ends[span] <= begins[other] or ends[other] <= begins[span] for other in taken):
-            taken.append(span)
-    return np.sort(np.array(chosen + taken, np.int64))
+        mine = taken.setdefault(int(group_of[span]), [])
+        if all(ends[span] <= begins[other] or ends[other] <= begins[span] for other in mine):
+            mine.append(span)
+    return np.sort(np.array([*chosen, *chain.from_iterable(taken.values())], np.int64))

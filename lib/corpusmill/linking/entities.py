@@ -96,8 +96,8 @@ class Entities(NamedTuple):
         roots, owners = np.unique(_resolve(spelled, sources, targets), return_inverse=True)
         names = spellings.take(pa.array(np.searchsorted(spelled, roots)))
         further = np.setdiff1d(sources, spelled)
-        ends = np.searchsorted(roots, _resolve(further, sources, targets))
-        keys = np.concatenate([spelled, further])
+        ends, reached = _places_of(_resolve(further, sources, targets), roots)
+        keys, ends = np.concatenate([spelled, further[reached]]), ends[reached]
         order = np.argsort(keys)
         keys, owner = keys[order], np.concatenate([owners, ends])[order].astype(np.int32)
         attributes, types = _values(values, _numbers(keys, owner, values["entity"]), len(roots))
@@ -219,6 +219,12 @@ def _redirects(rows: pa.Table) -> tuple[AnyArray, AnyArray]:
     source, target = source[kept][order], target[kept][order]
     unique, first = np.unique(source, return_index=True)
     return unique, target[first]
+
+
+def _places_of(keys: AnyArray, roots: AnyArray) -> tuple[AnyArray, Flags]:
+    """Find keys among ascending roots; one that is none was left in the midst of its chain."""
+    at = np.minimum(np.searchsorted(roots, keys), max(len(roots) - 1, 0))
+    return at, (roots[at] == keys) if len(roots) else np.zeros(len(keys), np.bool_)
 
 
 def _resolve(keys: AnyArray, sources: AnyArray, targets: AnyArray) -> AnyArray:

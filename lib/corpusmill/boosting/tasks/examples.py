@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from corpusmill import splits
 from corpusmill.boosting.batches import read_examples
-from corpusmill.boosting.tasks.settings import BoostingSettings
+from corpusmill.boosting.tasks.settings import BoostingSettings, FactorsSource
 from corpusmill.corpora import quarantine
 from corpusmill.corpora.schemas import FACTORS, QUARANTINE
 from corpusmill.errors import DataError, UsageError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Part = Literal["train", "test"]
 OPTIONAL = frozenset({"starts", "ends", "previous", "labels", "gold"})
+CORRUPT = "__corrupt"
+WRONG_TYPE = "not JSON, or a value of another type"
 _CHECKED = T.StructType([T.StructField("rows", T.LongType())])
 
 
@@ -58,16 +60,17 @@ def read_factors_of(context: Context, part: Part, width: int | None = None) -> D
         problem = f"this action reads the {part} examples"
         raise UsageError("CONF05", key=f"input.{part}", problem=problem)
     with context.progress.stage(f"read {part}"):
-        reader = context.spark.read.format(source.format)
-        given = (reader.schema(FACTORS) if source.format == "json" else reader).load(source.path)
+        given = _given(context, source)
         names = {field.name: field.name for field in FACTORS}
-        rows = given.select(*checked_columns(given, names, FACTORS, OPTIONAL))
+        rows = given.select(*checked_columns(given, names, FACTORS, OPTIONAL), CORRUPT)
         rows = context.cached(rows.repartition(conf.partitions, "example_id"))
         kernel = partial(
             check_rows, structure=conf.model.structure, width=width or _usual_width(rows, part)
         )
         columns = [F.col(name) for name in FACTORS.names]
-        checked = context.cached(splits.append_columns(rows, columns, kernel, _CHECKED))
+        marked = splits.append_columns(rows, columns, kernel, _CHECKED)
+        spoiled = F.when(F.col(CORRUPT).isNotNull(), F.lit(WRONG_TYPE))
+        checked = context.cached(marked.withColumn(splits.ERROR, F.coalesce(spoiled, splits.ERROR)))
         broken = checked.where(F.col(splits.ERROR).isNotNull())
         bad = context.cached(broken.select(*_quarantined(source.path, conf)))
         context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
@@ -81,6 +84,15 @@ def read_factors_of(context: Context, part: Part, width: int | None = None) -> D
         {f"input.{part}": {"examples": count, "quarantined": sum(reasons.values())}}
     )
     return good
+
+
+def _given(context: Context, source: FactorsSource) -> DataFrame:
+    """Read a source as it is, with a column that is null unless a line of JSON was spoiled."""
+    reader = context.spark.read.format(source.format)
+    if source.format != "json":
+        return reader.load(source.path).withColumn(CORRUPT, F.lit(None).cast("string"))
+    schema = T.StructType([*FACTORS, T.StructField(CORRUPT, T.StringType())])
+    return reader.schema(schema).option("columnNameOfCorruptRecord", CORRUPT).load(source.path)
 
 
 def check_rows(batch: pa.RecordBatch, structure: str, width: int) -> pa.RecordBatch:
@@ -104,7 +116,8 @@ def _usual_width(rows: DataFrame, part: Part) -> int:
 
 
 def _quarantined(path: str, conf: BoostingSettings) -> list[Column]:
-    record = F.to_json(F.struct(*[F.col(name) for name in FACTORS.names]))
+    written = F.to_json(F.struct(*[F.col(name) for name in FACTORS.names]))
+    record = F.coalesce(F.col(CORRUPT), written)
     return [
         F.lit(path).alias("source"),
         F.coalesce("example_id", F.lit("?")).alias("position"),

@@ -18,8 +18,14 @@ from corpusmill.corpora.schemas import FACTORS
 if TYPE_CHECKING:
     from corpusmill.runner import Context
 
-PREDICTIONS = T.StructType([T.StructField("example_id", T.StringType()), *OUTPUTS])
-"""The rows of the best output, and F and the probability of every row of an example."""
+PREDICTIONS = T.StructType(
+    [
+        T.StructField("example_id", T.StringType()),
+        *OUTPUTS,
+        T.StructField(splits.ERROR, T.StringType()),
+    ]
+)
+"""The rows of the best output, F and the probability of every row of an example, or an error."""
 
 
 def predict(context: Context) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -35,7 +37,7 @@ def entities_of(pairs: list[tuple[str, str, str]]) -> Entities:
 @pytest.mark.parametrize("steps", [1, 8, 9, 12])
 def test_a_redirect_too_long_to_follow_leads_nowhere(steps: int):
     chain = [f"Step {n}" for n in range(steps)] + ["Goal"]
-    pairs = [(a, b, "redirect") for a, b in zip(chain[:-1], chain[1:], strict=True)]
+    pairs = [(a, b, "redirect") for a, b in pairwise(chain)]
     entities = entities_of([*pairs, ("zzz", "Zzz top", "alias")])
     number = entities.numbers(pa.array(["Step 0"]))[0]
     assert (number == entities.numbers(pa.array(["Goal"]))[0]) == (steps <= 8)

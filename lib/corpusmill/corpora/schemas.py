@@ -202,3 +202,35 @@ WORD_COUNTS = T.StructType(
     ]
 )
 """How often texts have a word or n-gram, by the bits of its key, and with a capital first."""
+
+ANNOTATED_DOCUMENTS = T.StructType(
+    [
+        T.StructField("document_id", T.StringType(), nullable=False),
+        T.StructField("part", T.IntegerType(), nullable=False),
+        T.StructField("genre", T.StringType(), nullable=False),
+        T.StructField("words", STRINGS, nullable=False),
+        T.StructField("pos", STRINGS, nullable=False),
+        T.StructField("lemmas", STRINGS, nullable=False),
+        T.StructField("speakers", STRINGS, nullable=False),
+        T.StructField("sentence_offsets", INTS, nullable=False),
+        T.StructField("constituent_labels", STRINGS, nullable=False),
+        T.StructField("constituent_starts", INTS, nullable=False),
+        T.StructField("constituent_ends", INTS, nullable=False),
+        T.StructField("constituent_parents", INTS, nullable=False),
+        T.StructField("heads", INTS, nullable=False),
+        T.StructField("relations", STRINGS, nullable=False),
+        T.StructField("entity_starts", INTS, nullable=False),
+        T.StructField("entity_ends", INTS, nullable=False),
+        T.StructField("entity_labels", STRINGS, nullable=False),
+        T.StructField("mention_starts", INTS, nullable=True),
+        T.StructField("mention_ends", INTS, nullable=True),
+        T.StructField("mention_clusters", INTS, nullable=True),
+    ]
+)
+"""A part of a document for `coreference`. ``words``, ``pos``, ``lemmas`` and ``speakers`` are as
+long as the document, "" where not known; sentence s is the tokens
+``sentence_offsets[s]:sentence_offsets[s + 1]``. Spans count tokens in the document, ends exclusive.
+Constituents are those of all sentences in preorder, without parts of speech; the parent is an index
+into these lists, -1 at the top of a sentence. ``heads`` are tokens of the document, -1 for a root;
+without dependencies ``heads`` and ``relations`` are empty. Mentions are sorted by start, the longer
+first, no span stands twice; they are null where coreference is not known."""

@@ -55,7 +55,7 @@ class SourceSettings(FileSettings):
     )
 
 
-def read_lines(spark: SparkSession, path: str, key: str) -> DataFrame:
+def read_lines(spark: SparkSession, path: str, key: str, separator: str = "\n") -> DataFrame:
     """Read text files as lines of bytes.
 
     Parameters
@@ -66,19 +66,21 @@ def read_lines(spark: SparkSession, path: str, key: str) -> DataFrame:
         A file, folder, glob or URI; ``.gz`` and the other codecs of Spark by their suffix.
     key
         The conf key that holds the path, for messages.
+    separator
+        What ends a line.
 
     Returns
     -------
     DataFrame
         ``source`` (the file), ``block`` (long: where the split begins, 0 for a whole file),
-        ``line`` (long, from 1 within the block) and ``value`` (binary, without line feed).
+        ``line`` (long, from 1 within the block) and ``value`` (binary, without separator).
 
     Raises
     ------
     UsageError
         CONF06 when there is nothing to read.
     """
-    frame = _load(lambda: spark.read.text(path, lineSep="\n"), path, key)
+    frame = _load(lambda: spark.read.text(path, lineSep=separator), path, key)
     # Unlike row_number() over a window, this needs no shuffle: a partition holds whole blocks in
     # order, so that counting restarts wherever the block changes.
     block = F.xxhash64("_metadata.file_path", "_metadata.file_block_start")

@@ -29,6 +29,7 @@ from corpusmill.corpora.schemas import ANNOTATED_DOCUMENTS
 from corpusmill.corpora.sources import read_lines
 from corpusmill.settings import QuarantineSettings, Settings
 from corpusmill.splits import schema_of
+from corpusmill.storage.places import Place
 
 # Rows that leave a task together: enough tokens to be worth a batch, few enough for its memory.
 _BATCH_TOKENS = 1 << 16
@@ -194,3 +195,36 @@ def _refuse_duplicates(parsed: DataFrame) -> DataFrame:
     return parsed.withColumn("number", number).withColumn(
         "reason", F.coalesce("reason", F.when(F.col("number") > 1, DUPLICATE))
     )
+
+
+def write_documents(df: DataFrame, path: str, format: FormatName) -> None:
+    """Write documents as text, a file a partition.
+
+    Parameters
+    ----------
+    df
+        The columns of ANNOTATED_DOCUMENTS; its mentions are written, so that predicted ones take
+        the place of ``mention_starts``, ``mention_ends`` and ``mention_clusters``.
+    path
+        The folder, or its URI; what is in it is replaced.
+    format
+        As of `DocumentsSettings`. What it cannot hold is left out; see its ``write_`` function.
+
+    Notes
+    -----
+    A reader of the format, and the reference scorer, find every mention once and all brackets
+    closed. Files and documents are in the order of the partitions and their rows.
+    """
+    write = FORMATS[format].write
+
+    def run(batches: _Batches) -> _Batches:
+        for batch in batches:
+            for row in range(batch.num_rows):
+                (fields,) = batch.slice(row, 1).to_pylist()
+                # The writer of text files ends each value with a line feed.
+                text = write(AnnotatedDocument(**fields)).removesuffix("\n")
+                yield pa.RecordBatch.from_pydict({"value": [text]})
+
+    names = [field.name for field in ANNOTATED_DOCUMENTS]
+    texts = df.select(*names).mapInArrow(run, "value string")
+    texts.write.mode("overwrite").text(Place.of(path).uri, lineSep="\n")

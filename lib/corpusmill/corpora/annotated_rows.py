@@ -24,10 +24,10 @@ BAD_SPAN = "bad span: a start and a later end in tokens of the document, within 
 NO_TOKENS = "document without tokens"
 NO_ID = "document without a name"
 EMPTY_WORD = "empty word"
-MAX_PART = 10**9
+MAX_NUMBER = 10**9
 
 _NO_TREE = frozenset({"*", "-", "_"})
-_SPACE = re.compile(r"\s")
+_SPACE = re.compile(r"\s", re.ASCII)
 
 
 class AnnotatedDocument(NamedTuple):
@@ -293,7 +293,8 @@ def writable_mentions(document: AnnotatedDocument) -> list[Mention] | None:
     Raises
     ------
     ValueError
-        A mention outside of the document or across sentences.
+        A mention outside of the document or across sentences, or a cluster that is negative or has
+        more than nine digits.
     """
     mentions = mentions_of(document)
     if mentions is None:
@@ -303,6 +304,8 @@ def writable_mentions(document: AnnotatedDocument) -> list[Mention] | None:
     for mention in unique_mentions(mentions):
         if not is_inside(mention.start, mention.end, document.sentence_offsets):
             raise ValueError(f"{document.document_id}: {mention} is not inside of a sentence")
+        if not 0 <= mention.cluster < MAX_NUMBER:
+            raise ValueError(f"{document.document_id}: {mention} has no number of a cluster")
         ends = open_ends.setdefault(mention.cluster, [])
         while ends and ends[-1] <= mention.start:
             ends.pop()
@@ -313,5 +316,5 @@ def writable_mentions(document: AnnotatedDocument) -> list[Mention] | None:
 
 
 def one_field(text: str) -> str:
-    """Write white space as _: a field of a line holds none."""
+    """Write white space of ASCII as _: tools divide lines at it."""
     return _SPACE.sub("_", text)

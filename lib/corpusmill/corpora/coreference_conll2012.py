@@ -16,7 +16,7 @@ from corpusmill.corpora.annotated_rows import (
     BAD_BRACKET,
     BAD_ENTITY,
     EMPTY_WORD,
-    MAX_PART,
+    MAX_NUMBER,
     NO_ID,
     NO_TOKENS,
     AnnotatedDocument,
@@ -26,8 +26,10 @@ from corpusmill.corpora.annotated_rows import (
     Mention,
     Piece,
     genre_of,
+    one_field,
     parse_bits,
     with_mentions,
+    writable_mentions,
 )
 
 BEGIN = "#begin document"
@@ -164,7 +166,7 @@ def _name(line: str, row: Sequence[str]) -> tuple[str, int]:
     number = part or (row[1] if len(row) > _SHORTEST + 1 else "0")
     if not name:
         raise MalformedDocument(NO_ID)
-    usable = number.isascii() and number.isdigit() and int(number) < MAX_PART
+    usable = number.isascii() and number.isdigit() and int(number) < MAX_NUMBER
     return name, int(number) if usable else 0
 
 
@@ -228,3 +230,89 @@ def _entities(
     if stack:
         raise MalformedDocument(BAD_ENTITY, starts[stack[-1]])
     return starts, ends, labels
+
+
+def write_conll2012(document: AnnotatedDocument) -> str:
+    """Write a document in the columns of CoNLL-2012, separated by tabs, with its end line.
+
+    Framesets and word senses are ``-``, there are no columns of predicates. Without coreference
+    there are 11 columns. White space inside of a field becomes ``_``; of two named entities that
+    cross the second is left out, and of mentions what `writable_mentions` says. Dependencies have
+    no place in this format.
+
+    Raises
+    ------
+    ValueError
+        As `writable_mentions`.
+    """
+    mentions = writable_mentions(document)
+    size = len(document.words)
+    name = one_field(document.document_id)
+    # A line that begins with # is a comment.
+    name = f"_{name}" if name.startswith("#") else name
+    columns = [
+        [one_field(word) for word in document.words],
+        _fields(document.pos),
+        _bits(document),
+        _fields(document.lemmas),
+        ["-"] * size,
+        ["-"] * size,
+        _fields(document.speakers),
+        _entity_cells(document),
+    ]
+    if mentions is not None:
+        columns.append(_mention_cells(mentions, size))
+    rows = list(zip(*columns, strict=True))
+    lines = [f"{BEGIN} ({name}); part {document.part:03d}"]
+    for start, end in pairwise(document.sentence_offsets):
+        for number, row in enumerate(rows[start:end]):
+            lines.append("\t".join((name, str(document.part), str(number), *row)))
+        lines.append("")
+    return "\n".join([*lines, END, ""])
+
+
+def _fields(values: Sequence[str]) -> list[str]:
+    return [one_field(value) or "-" for value in values]
+
+
+def _bits(document: AnnotatedDocument) -> list[str]:
+    opening = [""] * len(document.words)
+    closing = [0] * len(document.words)
+    for label, start, end in zip(
+        document.constituent_labels,
+        document.constituent_starts,
+        document.constituent_ends,
+        strict=True,
+    ):
+        opening[start] += f"({label}"
+        closing[end - 1] += 1
+    return [f"{before}*{')' * after}" for before, after in zip(opening, closing, strict=True)]
+
+
+def _entity_cells(document: AnnotatedDocument) -> list[str]:
+    opening: list[list[str]] = [[] for _ in document.words]
+    closing = [0] * len(document.words)
+    ends: list[int] = []
+    spans = zip(document.entity_starts, document.entity_ends, document.entity_labels, strict=True)
+    for start, end, label in sorted(spans, key=lambda span: (span[0], -span[1])):
+        while ends and ends[-1] <= start:
+            ends.pop()
+        if not ends or end <= ends[-1]:
+            ends.append(end)
+            opening[start].append(f"({label}")
+            closing[end - 1] += 1
+    return [
+        f"{before[0]})" if len(before) == after == 1 else f"{''.join(before)}*{')' * after}"
+        for before, after in zip(opening, closing, strict=True)
+    ]
+
+
+def _mention_cells(mentions: Sequence[Mention], size: int) -> list[str]:
+    """Write of each token the longer beginnings first, then whole mentions, then ends."""
+    cells: list[list[str]] = [[] for _ in range(size)]
+    for start, end, cluster in mentions:
+        cells[start].append(f"({cluster})" if end == start + 1 else f"({cluster}")
+    for start, end, cluster in reversed(mentions):
+        if end > start + 1:
+            cells[end - 1].append(f"{cluster})")
+    return ["|".join(cell) or "-" for cell in cells]

@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from corpusmill.corpora.annotated_rows import Piece
-from corpusmill.corpora.coreference_conll2012 import BEGIN, read_conll2012
+from corpusmill.corpora import coreference_conll2012, coreference_conllu
+from corpusmill.corpora.annotated_rows import AnnotatedDocument, Piece
+from corpusmill.corpora.coreference_conll2012 import read_conll2012, write_conll2012
+from corpusmill.corpora.coreference_conllu import read_conllu, write_conllu
+from corpusmill.corpora.coreference_json import read_json, write_json
 from corpusmill.errors import DataError
 
-FormatName = Literal["conll2012"]
+FormatName = Literal["conll2012", "conllu", "json"]
 
 NOT_UTF8 = "not UTF-8"
 CONTROL_CHARACTERS = "control characters"
@@ -35,14 +38,19 @@ class Format(NamedTuple):
         A line feed and what each record begins with.
     read
         From a record's text, whether it is its file's first, and the file's name to its pieces.
+    write
+        From a document to its text, which ends with a line feed.
     """
 
     separator: str
     read: Callable[[str, bool, str], list[Piece]]
+    write: Callable[[AnnotatedDocument], str]
 
 
 FORMATS: dict[str, Format] = {
-    "conll2012": Format("\n" + BEGIN, read_conll2012),
+    "conll2012": Format("\n" + coreference_conll2012.BEGIN, read_conll2012, write_conll2012),
+    "conllu": Format("\n" + coreference_conllu.BEGIN, read_conllu, write_conllu),
+    "json": Format("\n", read_json, write_json),
 }
 
 
@@ -81,7 +89,7 @@ def parse_pieces(data: bytes, format: FormatName, name: str = "") -> Iterator[Pi
     """Parse a whole file; lines count from 0 in the file."""
     separator = FORMATS[format].separator.encode()
     line = 0
-    for number, found in enumerate(data.split(separator)):
+    for number, found in enumerate(data.removesuffix(separator).split(separator)):
         record = separator[1:] + found if number else found
         for piece in parse_record(record, format, number == 0, name):
             yield piece._replace(line=line + piece.line)

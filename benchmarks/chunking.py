@@ -32,7 +32,7 @@ import numpy as np
 
 from benchmarks._chunk_features import Encoder, attributes
 from benchmarks._chunks import Sentences, read_conll, scores_of
-from corpusmill.boosting import training
+from corpusmill.boosting import training, trees
 from corpusmill.boosting.settings import LearnerSettings
 from corpusmill.types import AnyArray
 
@@ -85,7 +85,7 @@ class Smart:
     def __call__(self, sentences: Sentences) -> AnyArray:
         """Label the tokens."""
         found = self.encoder.examples(sentences)
-        return self.encoder.decoded(found, training.scores_of(self.trees, found.features))
+        return self.encoder.decoded(found, trees.scores_of(self.trees, found.features))
 
 
 def fit_smart(train: Sentences, settings: LearnerSettings, threshold: float, seed: int) -> Smart:

@@ -52,7 +52,7 @@ from benchmarks._linking import (
 )
 from benchmarks._measure import PeakMemory, cpu_seconds, medians, seconds
 from corpusmill import session, splits, storage
-from corpusmill.boosting.training import scores_of
+from corpusmill.boosting.trees import scores_of
 from corpusmill.linking.candidates import find_mentions
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.estimator import OUTPUTS, predict_rows

@@ -14,7 +14,8 @@ from corpusmill.boosting import fitting
 from corpusmill.boosting.batches import read_examples
 from corpusmill.boosting.fitting import Progress, fit_factors, train_rank
 from corpusmill.boosting.settings import LearnerSettings
-from corpusmill.boosting.training import boost, scores_of
+from corpusmill.boosting.training import boost
+from corpusmill.boosting.trees import scores_of
 from corpusmill.corpora.failures import explain_spark_failure
 from corpusmill.corpora.schemas import FACTORS
 from corpusmill.errors import DataError, UsageError

@@ -14,7 +14,8 @@ import pytest
 from corpusmill.boosting.batches import FACTOR_ROWS, read_examples
 from corpusmill.boosting.settings import LearnerSettings
 from corpusmill.boosting.structures import STRUCTURES
-from corpusmill.boosting.training import Boosted, Network, boost, grained, noise_of, scores_of
+from corpusmill.boosting.training import Boosted, Network, boost, grained, noise_of
+from corpusmill.boosting.trees import scores_of
 from tests.boosting.examples import WIDTH, make_batch, make_examples
 
 STEPS = pytest.mark.parametrize("step", ["gradient", "newton"])
@@ -187,7 +188,3 @@ def test_features_that_decide_only_together_are_found():
         text = boost_on(ranks, batch, settings)[0].text
         scores = scores_of(text, read_examples(batch, "independent", WIDTH).features)
         assert (scores.reshape(-1, 2).argmax(axis=1) == np.arange(40) % 2).all()
-
-
-def test_no_rows_have_no_scores():
-    assert len(scores_of("", np.zeros((0, 3)))) == 0

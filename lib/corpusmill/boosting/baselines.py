@@ -31,7 +31,8 @@ from corpusmill.boosting.batches import Examples
 from corpusmill.boosting.losses import hinge
 from corpusmill.boosting.settings import LearnerSettings
 from corpusmill.boosting.structures import Independent
-from corpusmill.boosting.training import boost, parameters, scores_of, without_parameters
+from corpusmill.boosting.training import boost, parameters, without_parameters
+from corpusmill.boosting.trees import scores_of
 from corpusmill.errors import DataError
 from corpusmill.types import Floats
 

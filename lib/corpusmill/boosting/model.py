@@ -13,7 +13,7 @@ import pyarrow as pa
 from corpusmill import storage
 from corpusmill.boosting.batches import FACTOR_ROWS, Examples, read_examples
 from corpusmill.boosting.settings import LearnerSettings
-from corpusmill.boosting.training import scores_of
+from corpusmill.boosting.trees import read_trees, scores_of
 from corpusmill.frames import record_batch
 from corpusmill.types import AnyArray, Flags, Floats, Offsets
 
@@ -134,7 +134,10 @@ class BoostingModel:
     @classmethod
     def _restored(cls, saved: storage.SavedModel) -> BoostingModel:
         settings = LearnerSettings.model_validate(saved.info["settings"])
-        return cls(settings, saved.texts[TREES], tuple(saved.info["names"]))
+        trees, names = saved.texts[TREES], tuple(saved.info["names"])
+        if read_trees(trees).width != len(names):
+            raise ValueError(f"the trees are not of {len(names)} features")
+        return cls(settings, trees, names)
 
 
 def feature_names(names: Sequence[str], width: int) -> tuple[str, ...]:

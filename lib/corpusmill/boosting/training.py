@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,16 +198,3 @@ def noise_of(features: Floats) -> Floats:
 def without_parameters(text: str) -> str:
     """Leave out of a model what it was trained with: machines and ports have no place in it."""
     return re.sub(r"\nparameters:.*?\nend of parameters\n", "\n", text, flags=re.DOTALL)
-
-
-def scores_of(text: str, features: Floats) -> Floats:
-    """Compute F of each row, shape (rows,)."""
-    if not len(features):
-        return np.zeros(0)
-    return np.asarray(_booster(text).predict(features, raw_score=True, num_threads=1))
-
-
-@lru_cache(maxsize=4)
-def _booster(text: str) -> lgb.Booster:
-    """Parse a model once, not once a batch."""
-    return lgb.Booster(model_str=text)

@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from corpusmill import storage
 from corpusmill.boosting.structures import Factors, Spans
-from corpusmill.boosting.training import scores_of
+from corpusmill.boosting.trees import read_trees, scores_of
 from corpusmill.evaluation.linking import NIL
 from corpusmill.frames import record_batch, refuse_rows, text_pieces
+from corpusmill.linking.coherence import FEATURE_NAMES as COHERENCE_NAMES
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.factors import Found, candidates_of
+from corpusmill.linking.features import FEATURE_NAMES
 from corpusmill.linking.knowledge import Knowledge
 from corpusmill.linking.settings import LearnerSettings
 from corpusmill.types import AnyArray, Flags, Floats, Offsets
@@ -216,6 +218,9 @@ class LinkingModel:
         settings = LearnerSettings.model_validate(saved.info["settings"])
         biases = tuple(float(bias) for bias in saved.info["biases"])
         trees = tuple(saved.texts[name] for name in STAGES[: len(biases)])
+        widths = [len(FEATURE_NAMES), len(FEATURE_NAMES) + len(COHERENCE_NAMES)][: len(trees)]
+        if not biases or [read_trees(text).width for text in trees] != widths:
+            raise ValueError("the trees of a stage are not of its features, or there are none")
         return cls(settings, Knowledge.of_arrays(saved.arrays), trees, biases)
 
 

@@ -145,7 +145,7 @@ def restore_model(
     try:
         return restored(saved)
     except (KeyError, TypeError, ValueError) as error:
-        problem = "its files are not what this model holds"
+        problem = f"its files are not what this model holds ({one_line(error)})"
         raise ModelError("MODEL01", path=folder, kind=kind, problem=problem) from error
 
 

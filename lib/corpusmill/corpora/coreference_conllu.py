@@ -216,7 +216,8 @@ class _Entities:
                 name = self._id(opening, line)
                 self._brackets(name).open(name, start)
             else:
-                self._close(closing, end, line)
+                # In an older form an end has fields of its beginning.
+                self._close(self._id(closing, line) if "-" in closing else closing, end, line)
 
     def _close(self, name: str, end: int, line: int) -> None:
         try:

@@ -1,6 +1,6 @@
 """Structured boosting beside plain LightGBM, its inference beside plain Python, and two ranks.
 
-    python -m benchmarks.boosting [--texts N] [--rounds N] [--repeats N]
+    python -m benchmarks.boosting [--texts N] [--rounds N] [--trees N] [--repeats N]
 
 Made-up texts with some ten candidate spans of two to six rows and 40 features each, the same for
 everybody.
@@ -10,6 +10,8 @@ everybody.
   processor time; the difference of two trainings with few and many rounds, so set-up is not in it.
 * Log Z, marginals and best outputs of lattices against plain Python that does the same sums with
   lists of floats, but no marginals; they have to agree.
+* Prediction by ``--trees`` trees of 31 leaves against LightGBM's own, batches of 4,096 rows, one
+  thread each, in processor time; they have to agree to the last bit.
 * The same training as one and as two ranks of a barrier stage on ``local[2]``, in wall time, again
   as a difference.
 """
@@ -34,6 +36,7 @@ from corpusmill.boosting.kernels import best
 from corpusmill.boosting.settings import LearnerSettings
 from corpusmill.boosting.structures import Factors
 from corpusmill.boosting.training import boost, parameters
+from corpusmill.boosting.trees import read_trees, scores_of
 from corpusmill.corpora.schemas import FACTORS
 from corpusmill.settings import SparkSettings
 from corpusmill.types import Floats
@@ -41,6 +44,7 @@ from corpusmill.types import Floats
 WIDTH = 40
 SETTINGS = LearnerSettings(structure="spans")
 FEW = 10
+ROWS = 4096
 
 
 def make_texts(texts: int, seed: int) -> pa.RecordBatch:
@@ -169,6 +173,36 @@ def run_rounds(examples: Examples, rounds: int, repeats: int) -> None:
         print(f"{name:<38}{1e3 * value:>14,.1f}{ratio:>8.2f}x")
 
 
+def run_prediction(text: str, features: Floats, repeats: int) -> None:
+    """Print the time of a row, and of reading the trees."""
+    batches = [features[begin : begin + ROWS] for begin in range(0, len(features), ROWS)]
+    booster = lgb.Booster(model_str=text)
+
+    def plain() -> list[Any]:
+        return [booster.predict(batch, raw_score=True, num_threads=1) for batch in batches]
+
+    def ours() -> list[Floats]:
+        return [scores_of(text, batch) for batch in batches]
+
+    for expected, found in zip(plain(), ours(), strict=True):
+        if not np.array_equal(expected, found):
+            raise SystemExit("LightGBM and corpusmill disagree about scores")
+    works = {
+        "LightGBM": lambda: cpu_seconds(plain) / len(features),
+        "corpusmill": lambda: cpu_seconds(ours) / len(features),
+        "corpusmill, reading the trees": lambda: cpu_seconds(lambda: read_trees.__wrapped__(text)),
+    }
+    times = medians(works, repeats)
+    reading = times.pop("corpusmill, reading the trees")
+    print(
+        f"\nprediction, {len(features):,} rows of {features.shape[1]} features, "
+        f"{booster.num_trees()} trees (read in {1e3 * reading:,.0f} ms)"
+    )
+    print(f"{'one thread':<38}{'us a row':>14}{'ratio':>9}")
+    for name, value in times.items():
+        print(f"{name:<38}{1e6 * value:>14,.2f}{times['LightGBM'] / value:>8.2f}x")
+
+
 def run_ranks(batch: pa.RecordBatch, rounds: int, repeats: int) -> None:
     """Print the time of a round on one rank and on two."""
     spark = session.start("boosting", SparkSettings(master="local[2]", shuffle_partitions=2))
@@ -205,6 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--texts", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=100, help="that are timed")
+    parser.add_argument("--trees", type=int, default=300, help="that predict")
     parser.add_argument("--repeats", type=int, default=3, help="medians are printed")
     parser.add_argument("--sample", type=int, default=500, help="texts for plain Python")
     arguments = parser.parse_args()
@@ -213,6 +248,8 @@ def main() -> None:
     shape: Floats = examples.features
     print(f"{arguments.texts:,} texts, {len(shape):,} rows of {WIDTH} features")
     run_inference(examples, arguments.repeats, arguments.sample)
+    trees = boost(examples, examples.features, SETTINGS, 13, arguments.trees).text
+    run_prediction(trees, examples.features[: 10 * ROWS], arguments.repeats)
     run_rounds(examples, arguments.rounds, arguments.repeats)
     run_ranks(batch, arguments.rounds, arguments.repeats)
 

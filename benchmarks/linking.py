@@ -13,6 +13,7 @@ the embedded sample (``conf/linking/demo.yaml``).
 
 * ``LinkingModel.predict_batch`` on batches of 4,096 texts, as Spark hands them over, in processor
   time of one process with one thread, and the time of its stages one after the other.
+* The trees of the first stage on the rows of 512 texts beside LightGBM's own prediction.
 * The look-up of n-grams beside a dictionary of strings in plain Python, which has to find the
   same. Tokens and folded characters are given to both for nothing.
 * The same model in Spark, Parquet to Parquet, in wall time, without the start of Spark; the number
@@ -51,12 +52,13 @@ from benchmarks._linking import (
     write_texts,
 )
 from benchmarks._measure import PeakMemory, cpu_seconds, medians, seconds
+from benchmarks.boosting import run_prediction
 from corpusmill import session, splits, storage
 from corpusmill.boosting.trees import scores_of
 from corpusmill.linking.candidates import find_mentions
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.estimator import OUTPUTS, predict_rows
-from corpusmill.linking.factors import Found
+from corpusmill.linking.factors import Found, candidates_of
 from corpusmill.linking.features import feature_matrix
 from corpusmill.linking.model import LinkingModel, spans_of
 from corpusmill.linking.placement import append_to_texts, whole
@@ -243,6 +245,8 @@ def main() -> None:
         )
         texts = pa.concat_arrays(blown_up(tweets, names, arguments.texts))
         run_one_core(model, texts, arguments.repeats)
+        rows = candidates_of(texts[:512], model.knowledge, model.settings.candidates).features
+        run_prediction(model.trees[0], rows, arguments.repeats)
         run_look_up(model, texts[:BATCH], names, arguments.repeats)
         sizes = {rows: folder / f"texts-{rows}" for rows in sorted(arguments.rows)}
         for rows, path in sizes.items():

@@ -149,10 +149,10 @@ def test_json_lines(spark: SparkSession, tmp_path: Path):
 
 @pytest.mark.spark
 def test_conll_u_without_names_is_a_document_a_file(spark: SparkSession, tmp_path: Path):
-    for name in ("one.conllu", "two.conllu"):
+    for name in ("one.conllu", "two b.conllu"):
         (tmp_path / name).write_text("1\tw\t_\tX\t_\t_\t0\troot\t_\t_\n\n", encoding="utf-8")
     found = read(spark, tmp_path, format="conllu")
-    assert names(found) == [("one", 0), ("two", 0)]
+    assert names(found) == [("one", 0), ("two b", 0)]
     assert [row["mention_starts"] for row in rows_of(found.records)] == [None, None]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pydantic import Field
@@ -109,7 +110,9 @@ def _parser(source: DocumentsSettings, max_chars: int) -> Callable[[_Batches], _
         # A character has at most four bytes: the first test spares counting them.
         if len(record.value) > max_chars and _chars(record.value) > max_chars:
             return [Piece(0, None, TOO_LONG)]
-        return parse_record(record.value, format_name, record.is_first, stem(record.source))
+        return parse_record(
+            record.value, format_name, record.is_first, stem(unquote(record.source))
+        )
 
     def chosen(document: AnnotatedDocument) -> AnnotatedDocument:
         document = blank_speakers(document) if blank else document

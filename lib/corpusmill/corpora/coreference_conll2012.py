@@ -21,7 +21,6 @@ from corpusmill.corpora.annotated_rows import (
     NO_TOKENS,
     AnnotatedDocument,
     Brackets,
-    Constituents,
     MalformedDocument,
     Mention,
     Piece,
@@ -95,24 +94,23 @@ def _parse(lines: Sequence[str], places: list[int]) -> AnnotatedDocument:
         raise MalformedDocument(NO_TOKENS)
     width, known = _check_widths(rows, offsets)
     document_id, part = _name(lines[0], rows[0])
-    columns = list(zip(*(row[:width] for row in rows), strict=True))
-    words = ["_"] * len(rows) if width == _SHORTEST else list(columns[3])
+    words = ["_"] * len(rows) if width == _SHORTEST else [row[3] for row in rows]
     if "" in words:
         raise MalformedDocument(EMPTY_WORD, words.index(""))
     no = [""] * len(words)
     full = width == _FULL
-    entities = _entities(columns[10], offsets) if full else ([], [], [])
-    trees = parse_bits(columns[5], offsets) if full else Constituents([], [], [], [])
+    entities = _entities([row[10] for row in rows], offsets) if full else ([], [], [])
+    bits = [row[5] for row in rows] if full else ["*"] * len(rows)
     document = AnnotatedDocument(
         document_id,
         part,
         genre_of(document_id),
         words,
-        _known(columns[4]) if full else no,
-        _known(columns[6]) if full else no,
-        _known(columns[9]) if full else no,
+        _known([row[4] for row in rows]) if full else no,
+        _known([row[6] for row in rows]) if full else no,
+        _known([row[9] for row in rows]) if full else no,
         offsets,
-        *trees,
+        *parse_bits(bits, offsets),
         [],
         [],
         *entities,
@@ -189,18 +187,18 @@ def _mentions(column: Sequence[str], offsets: Sequence[int]) -> list[Mention]:
 
 def _read_cell(cell: str, token: int, brackets: Brackets) -> None:
     """Take whole mentions, then beginnings, then ends: the order of the reference scorer."""
-    found = list(_PARTS.finditer(cell))
-    if sum(match.end() - match.start() for match in found) != len(cell):
+    if _PARTS.sub("", cell):
         raise MalformedDocument(BAD_BRACKET, token)
-    for match in found:
-        if match[1]:
-            brackets.add(int(match[1]), token, token + 1)
-    for match in found:
-        if match[2]:
-            brackets.open(int(match[2]), token)
-    for match in found:
-        if match[3]:
-            brackets.close(int(match[3]), token + 1)
+    found = _PARTS.findall(cell)
+    for whole, _, _ in found:
+        if whole:
+            brackets.add(int(whole), token, token + 1)
+    for _, opening, _ in found:
+        if opening:
+            brackets.open(int(opening), token)
+    for _, _, closing in found:
+        if closing:
+            brackets.close(int(closing), token + 1)
 
 
 def _entities(

@@ -1,0 +1,292 @@
+"""Learning with beam search: early update, LaSO, delayed LaSO, max-violation. Kernels.
+
+Two agendas run side by side: of any trees, and of correct ones, the latent trees by the current
+weights. Where no tree of the first is correct any more, the search has gone wrong.
+
+Source: Björkelund & Kuhn (2014), algorithms 2 and 3; Huang et al. (2012) for max-violation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from corpusmill.coreference.arcs import (
+    COLUMNS,
+    Arcs,
+    local_features,
+    most_features,
+    place,
+    score_antecedents,
+    score_mentions,
+)
+from corpusmill.coreference.beam import (
+    advance,
+    copy_agenda,
+    expand,
+    extend_cluster,
+    follow,
+    new_agenda,
+    new_trace,
+    new_versions,
+    nonlocal_hash,
+    start_cluster,
+)
+from corpusmill.coreference.pairs import PAIR_ATOMS, pair_values
+from corpusmill.coreference.updates import ROOT_LOSS, Learner, apply_update
+from corpusmill.types import AnyArray, Flags
+
+EARLY, LASO, DELAYED, MAX_VIOLATION = range(4)
+REGIMES = ("early", "laso", "delayed", "max_violation")
+
+
+@njit(cache=True, nogil=True)
+def correct_arcs(clusters: AnyArray, begin: int, mention: int, low: int, allowed: Flags) -> bool:
+    """Mark the correct antecedents of a mention; tell whether it has none.
+
+    Parameters
+    ----------
+    clusters : int64, shape (mentions of the batch,)
+    begin, mention, low : int
+        The document's first mention in the batch; the anaphor and the first possible antecedent,
+        counted in the document.
+    allowed : Flags, at least shape (mention - low,)
+        Written.
+    """
+    cluster = clusters[begin + mention]
+    none = True
+    for k in range(mention - low):
+        allowed[k] = cluster >= 0 and clusters[begin + low + k] == cluster
+        none = none and not allowed[k]
+    return none
+
+
+@njit(cache=True, nogil=True)
+def tree_loss(tree: AnyArray, clusters: AnyArray, begin: int, window: int) -> float:
+    """Sum 1 for each wrong arc and 1.5 for each wrong one from the root.
+
+    Parameters
+    ----------
+    tree : int64, shape (mentions,)
+        Antecedents, counted in the document; -1 for the root.
+    clusters, begin, window
+        As in `correct_arcs`.
+    """
+    loss = 0.0
+    for mention in range(len(tree)):
+        cluster = clusters[begin + mention]
+        if tree[mention] >= 0:
+            if cluster < 0 or clusters[begin + tree[mention]] != cluster:
+                loss += 1.0
+        elif cluster >= 0:
+            for other in range(max(0, mention - window), mention):
+                if clusters[begin + other] == cluster:
+                    loss += ROOT_LOSS
+                    break
+    return loss
+
+
+@njit(cache=True, nogil=True)
+def tree_features(
+    arcs: Arcs,
+    begin: int,
+    tree: AnyArray,
+    other: AnyArray,
+    sign: float,
+    learner: Learner,
+    shift: int,
+    places: AnyArray,
+) -> int:
+    """Add the features of a tree to `learner.delta`, without those that it shares with another.
+
+    Parameters
+    ----------
+    arcs : Arcs
+    begin : int
+    tree, other : int64, shape (mentions,)
+        Antecedents, counted in the document; before the first difference all features are equal,
+        and arcs that both have share their local ones.
+    sign : float
+        What is added.
+    learner : Learner
+    shift : int
+    places : int64
+        Written: where something was added.
+
+    Returns
+    -------
+    int
+        How many places.
+    """
+    mentions, count = len(tree), 0
+    versions = new_versions(mentions, 1)
+    cluster = np.empty(mentions, np.int64)
+    child = np.full(mentions, -1)
+    row = np.empty(64, np.int64)
+    values = np.empty(len(PAIR_ATOMS), np.uint64)
+    differ = False
+    for mention in range(mentions):
+        antecedent, kind = tree[mention], arcs.types[begin + mention]
+        differ = differ or antecedent != other[mention]
+        if antecedent != other[mention]:
+            above = begin + antecedent if antecedent >= 0 else -1
+            room = places[count:]
+            added = local_features(arcs, above, begin + mention, shift, room)
+            for k in range(added):
+                learner.delta[room[k]] += sign
+            count += added
+        if antecedent < 0:
+            cluster[mention] = start_cluster(versions, mention, kind)
+            continue
+        if differ:
+            pair_values(arcs.attributes, begin + antecedent, begin + mention, COLUMNS, row, values)
+            for template in range(arcs.slots.shape[2]):
+                hashed = nonlocal_hash(
+                    arcs, template, begin, antecedent, mention,
+                    versions, cluster[antecedent], tree[antecedent], child[antecedent], values,
+                )  # fmt: skip
+                places[count] = place(hashed, shift)
+                learner.delta[places[count]] += sign
+                count += 1
+        extend_cluster(versions, cluster[antecedent], mention, kind)
+        cluster[mention], child[antecedent] = cluster[antecedent], mention
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _add_difference(
+    arcs: Arcs,
+    begin: int,
+    found: AnyArray,
+    latent: AnyArray,
+    learner: Learner,
+    shift: int,
+    places: AnyArray,
+    count: int,
+) -> tuple[AnyArray, int]:
+    """Add Phi(found) - Phi(latent) to `learner.delta`; give the places so far, and how many."""
+    room = count + 2 * len(found) * most_features(arcs)
+    if room > len(places):
+        larger = np.empty(2 * room, np.int64)
+        larger[:count] = places[:count]
+        places = larger
+    count += tree_features(arcs, begin, found, latent, 1.0, learner, shift, places[count:])
+    count += tree_features(arcs, begin, latent, found, -1.0, learner, shift, places[count:])
+    return places, count
+
+
+@njit(cache=True, nogil=True)
+def _tree_length(tree: AnyArray) -> tuple[int, int]:
+    """Sum the lengths of arcs, but for those from the root, and count these arcs."""
+    length, count = 0, 0
+    for mention in range(len(tree)):
+        if tree[mention] >= 0:
+            length += mention - tree[mention]
+            count += 1
+    return length, count
+
+
+@njit(cache=True, nogil=True)
+def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one place each
+    arcs: Arcs,
+    document: int,
+    learner: Learner,
+    shift: int,
+    window: int,
+    clusters: AnyArray,
+    beam: int,
+    regime: int,
+) -> tuple[float, int, int]:
+    """Learn from a document with beam search.
+
+    Parameters
+    ----------
+    arcs, document, shift, window, clusters
+        As in `greedy.best_first`.
+    learner : Learner
+        Changed.
+    beam : int
+        How many partial trees each agenda keeps.
+    regime : int
+        Where the predicted agenda has lost all correct trees: EARLY updates and leaves the
+        document; LASO updates and goes on from the correct agenda, with the scores that its
+        items have; DELAYED goes on too, but updates once at the end with the sum of all
+        differences. MAX_VIOLATION goes on with both agendas and updates where the best predicted
+        tree is furthest ahead. In each, a best tree that is wrong at the end counts too.
+
+    Returns
+    -------
+    loss : float
+        Of all trees that were updated against.
+    length, arcs : int
+        As in `greedy.learn_greedy`.
+
+    Notes
+    -----
+    O(mentions times window times (templates + beam + versions times non-local templates)), and
+    O(mentions times non-local templates) an update.
+    """
+    begin, end = arcs.offsets[document], arcs.offsets[document + 1]
+    count, weights = end - begin, learner.weights
+    learner.steps[0] += 1
+    if count == 0:
+        return 0.0, 0, 0
+    window = max(min(window, count), 1)
+    versions, trace = new_versions(count, beam), new_trace(count, beam)
+    any_, spare = new_agenda(beam, window), new_agenda(beam, window)
+    correct, spare_correct = new_agenda(beam, window), new_agenda(beam, window)
+    unary = score_mentions(arcs, begin, end, weights, shift)
+    row, values = np.empty(window), np.empty((window, len(PAIR_ATOMS)), np.uint64)
+    found = np.empty(beam), np.empty(beam, np.int64), np.empty(beam, np.int64)
+    allowed = np.zeros(window, np.bool_)
+    places, total, loss = np.empty(1024, np.int64), 0, 0.0
+    worst, where = 0.0, -1
+    worst_found, worst_latent = 0, 0
+    for mention in range(count):
+        low = max(0, mention - window)
+        score_antecedents(arcs, begin, mention, low, unary, weights, shift, values, row)
+        rootless = correct_arcs(clusters, begin, mention, low, allowed)
+        for pool in range(2):
+            source = any_ if pool == 0 else correct
+            target = spare if pool == 0 else spare_correct
+            kept = expand(
+                arcs, begin, mention, low, source, versions, row, unary.root[mention],
+                values, allowed, pool == 1, rootless, weights, shift, found,
+            )  # fmt: skip
+            advance(
+                arcs, begin, mention, low, source, target, versions, allowed, rootless,
+                found, kept, trace, pool * beam,
+            )  # fmt: skip
+        any_, spare = spare, any_
+        correct, spare_correct = spare_correct, correct
+        if regime == MAX_VIOLATION:
+            ahead = any_.scores[0] - correct.scores[0]
+            if any_.wrong[0] and (where < 0 or ahead > worst):
+                worst, where = ahead, mention
+                worst_found, worst_latent = any_.origins[0], correct.origins[0]
+        elif np.all(any_.wrong[: any_.size[0]]) or (mention == count - 1 and any_.wrong[0]):
+            predicted = follow(trace, mention, any_.origins[0])
+            latent = follow(trace, mention, correct.origins[0])
+            wrong = tree_loss(predicted, clusters, begin, window)
+            loss += wrong
+            places, total = _add_difference(
+                arcs, begin, predicted, latent, learner, shift, places, total
+            )
+            if regime == EARLY:
+                break
+            if regime == LASO:
+                apply_update(learner, places[:total], wrong)
+                total = 0
+                unary = score_mentions(arcs, begin, end, weights, shift)
+            copy_agenda(correct, any_)
+    if where >= 0:
+        predicted = follow(trace, where, worst_found)
+        latent = follow(trace, where, worst_latent)
+        loss = tree_loss(predicted, clusters, begin, window)
+        places, total = _add_difference(
+            arcs, begin, predicted, latent, learner, shift, places, total
+        )
+    if total > 0:
+        apply_update(learner, places[:total], loss)
+    length, number = _tree_length(follow(trace, mention, correct.origins[0]))
+    return loss, length, number

@@ -1,0 +1,471 @@
+"""Beam search with non-local features over partial trees. Kernels on flat arrays.
+
+A cluster is never changed: attaching a mention makes a new *version* of its antecedent's cluster.
+Items of an agenda share versions, so that the non-local score of an arc is computed once for each
+version of the antecedent's cluster, however many items hold it.
+
+Source: Björkelund & Kuhn (2014), section 5.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from corpusmill.coreference.arcs import Arcs, place, score_antecedents, score_mentions
+from corpusmill.coreference.pairs import PAIR_ATOMS
+from corpusmill.coreference.templates import ANAPHOR, ANTECEDENT, FIRST, GRAND, LAST, SIBLING
+from corpusmill.types import AnyArray, Flags, Floats
+
+_PRIME = 0x9E3779B97F4A7C15
+SIZES = 6
+"""Clusters of this size and larger ones are one in features."""
+
+
+class Versions(NamedTuple):
+    """Clusters that partial trees have, by version.
+
+    Attributes
+    ----------
+    used : int64, shape (1,)
+        How many there are.
+    sizes, firsts, lasts : int64, shape (versions,)
+        Mentions in it, and the first and the last of them.
+    shapes : uint64, shape (versions,)
+        A hash of the types of its mentions from left to right.
+    """
+
+    used: AnyArray
+    sizes: AnyArray
+    firsts: AnyArray
+    lasts: AnyArray
+    shapes: AnyArray
+
+
+class Agenda(NamedTuple):
+    """Partial trees over the mentions so far, the best first.
+
+    Attributes
+    ----------
+    size : int64, shape (1,)
+        How many there are.
+    scores : float64, shape (beam,)
+    wrong : Flags, shape (beam,)
+        Whether it has an arc that no correct tree has.
+    origins : int64, shape (beam,)
+        Where it stands in `Trace` at the last mention.
+    antecedents, versions, children : int64, shape (beam, window)
+        Of each mention in the window, by its number modulo the window: its antecedent, the version
+        of its cluster and its last child so far, -1 for none.
+    """
+
+    size: AnyArray
+    scores: Floats
+    wrong: Flags
+    origins: AnyArray
+    antecedents: AnyArray
+    versions: AnyArray
+    children: AnyArray
+
+
+class Trace(NamedTuple):
+    """How partial trees came about.
+
+    Attributes
+    ----------
+    parents : int64, shape (mentions, 2 * beam)
+        Where the tree without the last arc stands, at the mention before.
+    antecedents : int64, shape (mentions, 2 * beam)
+        The last arc; -1 for the root. Mentions are counted in the document.
+    """
+
+    parents: AnyArray
+    antecedents: AnyArray
+
+
+@njit(cache=True, nogil=True)
+def new_agenda(beam: int, window: int) -> Agenda:
+    """Give the agenda of one empty tree."""
+    size = np.ones(1, np.int64)
+    rows = [np.full((beam, window), -1) for _ in range(3)]
+    return Agenda(
+        size,
+        np.zeros(beam),
+        np.zeros(beam, np.bool_),
+        np.zeros(beam, np.int64),
+        rows[0],
+        rows[1],
+        rows[2],
+    )
+
+
+@njit(cache=True, nogil=True)
+def copy_agenda(source: Agenda, target: Agenda) -> None:
+    """Make one agenda equal to another."""
+    size = source.size[0]
+    target.size[0] = size
+    target.scores[:size] = source.scores[:size]
+    target.wrong[:size] = source.wrong[:size]
+    target.origins[:size] = source.origins[:size]
+    target.antecedents[:size] = source.antecedents[:size]
+    target.versions[:size] = source.versions[:size]
+    target.children[:size] = source.children[:size]
+
+
+@njit(cache=True, nogil=True)
+def new_versions(mentions: int, beam: int) -> Versions:
+    """Give room for the versions of two agendas."""
+    # One each for the mentions alone, and one an item and mention.
+    room = mentions * (2 * beam + 1)
+    return Versions(
+        np.zeros(1, np.int64),
+        np.zeros(room, np.int32),
+        np.zeros(room, np.int32),
+        np.zeros(room, np.int32),
+        np.zeros(room, np.uint64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def start_cluster(versions: Versions, mention: int, kind: int) -> int:
+    """Make the cluster of one mention; give its version."""
+    number = versions.used[0]
+    versions.used[0] += 1
+    versions.sizes[number] = 1
+    versions.firsts[number] = versions.lasts[number] = mention
+    versions.shapes[number] = np.uint64(kind)
+    return int(number)
+
+
+@njit(cache=True, nogil=True)
+def extend_cluster(versions: Versions, number: int, mention: int, kind: int) -> None:
+    """Add a mention to a version in its place, for who holds a single tree."""
+    versions.sizes[number] += 1
+    versions.lasts[number] = mention
+    versions.shapes[number] = versions.shapes[number] * np.uint64(_PRIME) + np.uint64(kind)
+
+
+@njit(cache=True, nogil=True)
+def grow_cluster(versions: Versions, cluster: int, mention: int, kind: int) -> int:
+    """Make a cluster with one mention more; give its version."""
+    number = versions.used[0]
+    versions.used[0] += 1
+    versions.sizes[number] = versions.sizes[cluster]
+    versions.firsts[number] = versions.firsts[cluster]
+    versions.shapes[number] = versions.shapes[cluster]
+    extend_cluster(versions, number, mention, kind)
+    return int(number)
+
+
+@njit(cache=True, nogil=True)
+def nonlocal_hash(
+    arcs: Arcs,
+    template: int,
+    begin: int,
+    antecedent: int,
+    anaphor: int,
+    versions: Versions,
+    version: int,
+    grand: int,
+    sibling: int,
+    values: AnyArray,
+) -> int:
+    """Sum the atoms of a non-local template on an arc.
+
+    Parameters
+    ----------
+    arcs : Arcs
+    template : int
+    begin : int
+        The document's first mention in the batch.
+    antecedent, anaphor, grand, sibling : int
+        Mentions of the document; -1 for none.
+    versions : Versions
+    version : int
+        The antecedent's cluster.
+    values : uint64, shape (PAIR_ATOMS,)
+        Of the arc.
+    """
+    none = arcs.slots.shape[1] - 1
+    slots = arcs.slots
+    hashed = slots[ANAPHOR, begin + anaphor, template]
+    hashed += slots[ANTECEDENT, begin + antecedent, template]
+    hashed += slots[GRAND, begin + grand if grand >= 0 else none, template]
+    hashed += slots[SIBLING, begin + sibling if sibling >= 0 else none, template]
+    hashed += slots[FIRST, begin + versions.firsts[version], template]
+    hashed += slots[LAST, begin + versions.lasts[version], template]
+    salts = arcs.cluster_salts
+    hashed += np.uint64(min(versions.sizes[version], SIZES)) * salts[0, template]
+    hashed += versions.shapes[version] * salts[1, template]
+    hashed += np.uint64(1 + _start_bin(versions.firsts[version])) * salts[2, template]
+    for atom in range(arcs.nonlocal_offsets[template], arcs.nonlocal_offsets[template + 1]):
+        hashed += values[arcs.nonlocal_atoms[atom]] * arcs.nonlocal_salts[atom]
+    return hashed
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _start_bin(mention: int) -> int:
+    """Give the power of two that a distance from the document's begin reaches."""
+    bin_ = 0
+    while mention > 0:
+        mention >>= 1
+        bin_ += 1
+    return bin_
+
+
+@njit(cache=True, nogil=True)
+def expand(
+    arcs: Arcs,
+    begin: int,
+    mention: int,
+    low: int,
+    agenda: Agenda,
+    versions: Versions,
+    local: Floats,
+    root: float,
+    values: AnyArray,
+    allowed: Flags,
+    only: bool,
+    latent_root: bool,
+    weights: Floats,
+    shift: int,
+    found: tuple[Floats, AnyArray, AnyArray],
+) -> int:
+    """Find the best expansions of an agenda's items by an arc to the next mention.
+
+    Parameters
+    ----------
+    arcs : Arcs
+    begin : int
+        The document's first mention in the batch.
+    mention, low : int
+        Mentions of the document: the anaphor and the first that may be its antecedent.
+    agenda : Agenda
+    versions : Versions
+    local : float64, shape (mention - low,)
+        Local scores of the antecedents.
+    root : float
+        The score of the arc from the root.
+    values : uint64, shape (mention - low, PAIR_ATOMS)
+    allowed : Flags, shape (mention - low,)
+        Correct antecedents.
+    only : bool
+        Whether to look at correct arcs only.
+    latent_root : bool
+        Whether the arc from the root is correct.
+    weights, shift
+        The weights.
+    found : (float64, int64, int64), each shape (beam,)
+        Written: scores, items and antecedents (-1 for the root) of the best expansions; of equal
+        scores the better item's, then the root, then the nearest antecedent comes first.
+
+    Returns
+    -------
+    int
+        How many there are.
+    """
+    count = 0
+    size, templates = agenda.size[0], arcs.slots.shape[2]
+    if latent_root or not only:
+        for item in range(size):
+            count = _insert(found, count, agenda.scores[item] + root, item, -1)
+    seen_versions = np.empty(size, np.int64)
+    seen_scores = np.empty(size)
+    window = agenda.versions.shape[1]
+    for antecedent in range(mention - 1, low - 1, -1):
+        k, slot = antecedent - low, antecedent % window
+        if only and not allowed[k]:
+            continue
+        seen = 0
+        for item in range(size):
+            version = agenda.versions[item, slot]
+            at = 0
+            while at < seen and seen_versions[at] != version:
+                at += 1
+            if at == seen:
+                grand, sibling = agenda.antecedents[item, slot], agenda.children[item, slot]
+                total = local[k]
+                for template in range(templates):
+                    hashed = nonlocal_hash(
+                        arcs, template, begin, antecedent, mention,
+                        versions, version, grand, sibling, values[k],
+                    )  # fmt: skip
+                    total += weights[place(hashed, shift)]
+                seen_versions[seen], seen_scores[seen] = version, total
+                seen += 1
+            score = agenda.scores[item] + seen_scores[at]
+            if count < len(found[0]) or score > found[0][count - 1]:
+                count = _insert(found, count, score, item, antecedent)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _insert(
+    found: tuple[Floats, AnyArray, AnyArray], count: int, score: float, item: int, antecedent: int
+) -> int:
+    """Put an expansion behind those that are as good; give how many there are now."""
+    scores, items, antecedents = found
+    room = len(scores)
+    if count == room and not score > scores[count - 1]:
+        return count
+    at = min(count, room - 1)
+    while at > 0 and score > scores[at - 1]:
+        scores[at], items[at], antecedents[at] = scores[at - 1], items[at - 1], antecedents[at - 1]
+        at -= 1
+    scores[at], items[at], antecedents[at] = score, item, antecedent
+    return min(count + 1, room)
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    arcs: Arcs,
+    begin: int,
+    mention: int,
+    low: int,
+    source: Agenda,
+    target: Agenda,
+    versions: Versions,
+    allowed: Flags,
+    latent_root: bool,
+    found: tuple[Floats, AnyArray, AnyArray],
+    count: int,
+    trace: Trace,
+    pool: int,
+) -> None:
+    """Build the next agenda of the expansions that `expand` found.
+
+    Parameters
+    ----------
+    source, target : Agenda
+        The agenda, and the one to write.
+    trace : Trace
+        Written at `mention`.
+    pool : int
+        Where the target's items stand in the trace.
+
+    The others are as in `expand`.
+    """
+    window = source.versions.shape[1]
+    kind = arcs.types[begin + mention]
+    slot = mention % window
+    alone = -1
+    target.size[0] = count
+    for new in range(count):
+        item, antecedent = found[1][new], found[2][new]
+        _copy_window(source, item, target, new, low, mention, window)
+        target.scores[new] = found[0][new]
+        correct = latent_root if antecedent < 0 else allowed[antecedent - low]
+        target.wrong[new] = source.wrong[item] or not correct
+        target.origins[new] = pool + new
+        trace.parents[mention, pool + new] = source.origins[item]
+        trace.antecedents[mention, pool + new] = antecedent
+        version = alone
+        if antecedent >= 0:
+            old = source.versions[item, antecedent % window]
+            version = grow_cluster(versions, old, mention, kind)
+            target.children[new, antecedent % window] = mention
+            for other in range(low, mention):
+                if target.versions[new, other % window] == old:
+                    target.versions[new, other % window] = version
+        elif alone < 0:
+            version = alone = start_cluster(versions, mention, kind)
+        # Last: the place may be that of `low`, which the next mention no longer reaches.
+        target.antecedents[new, slot] = antecedent
+        target.versions[new, slot] = version
+        target.children[new, slot] = -1
+
+
+@njit(cache=True, nogil=True)
+def _copy_window(
+    source: Agenda, item: int, target: Agenda, new: int, low: int, mention: int, window: int
+) -> None:
+    for other in range(low, mention):
+        at = other % window
+        target.antecedents[new, at] = source.antecedents[item, at]
+        target.versions[new, at] = source.versions[item, at]
+        target.children[new, at] = source.children[item, at]
+
+
+@njit(cache=True, nogil=True)
+def follow(trace: Trace, mention: int, origin: int) -> AnyArray:
+    """Read a partial tree back: antecedents of the mentions up to one, -1 for the root.
+
+    Parameters
+    ----------
+    trace : Trace
+    mention : int
+        The last mention.
+    origin : int
+        Where the tree stands there.
+
+    Returns
+    -------
+    int64, shape (mention + 1,)
+    """
+    result = np.empty(mention + 1, np.int64)
+    at = origin
+    for back in range(mention, -1, -1):
+        result[back] = trace.antecedents[back, at]
+        at = trace.parents[back, at]
+    return result
+
+
+@njit(cache=True, nogil=True)
+def new_trace(mentions: int, beam: int) -> Trace:
+    """Give room for the trace of two agendas."""
+    room = np.zeros((mentions, 2 * beam), np.int32)
+    return Trace(room, room.copy())
+
+
+@njit(cache=True, nogil=True)
+def beam_search(
+    arcs: Arcs, document: int, weights: Floats, shift: int, window: int, beam: int
+) -> tuple[AnyArray, float]:
+    """Find a tree over the mentions of a document with local and non-local features.
+
+    Parameters
+    ----------
+    arcs, document, weights, shift, window
+        As in `greedy.best_first`.
+    beam : int
+        How many partial trees are kept.
+
+    Returns
+    -------
+    antecedents : int64, shape (mentions of the document,)
+        Mentions of the batch, -1 for the root.
+    score : float
+        Of the tree.
+
+    Notes
+    -----
+    O(mentions times window times (templates + beam + versions times non-local templates)) time,
+    O(beam times (mentions + window)) memory.
+    """
+    begin, end = arcs.offsets[document], arcs.offsets[document + 1]
+    count = end - begin
+    window = max(min(window, count), 1)
+    versions, trace = new_versions(count, beam), new_trace(count, beam)
+    agenda, spare = new_agenda(beam, window), new_agenda(beam, window)
+    unary = score_mentions(arcs, begin, end, weights, shift)
+    row, values = np.empty(window), np.empty((window, len(PAIR_ATOMS)), np.uint64)
+    found = np.empty(beam), np.empty(beam, np.int64), np.empty(beam, np.int64)
+    allowed = np.zeros(window, np.bool_)
+    for mention in range(count):
+        low = max(0, mention - window)
+        score_antecedents(arcs, begin, mention, low, unary, weights, shift, values, row)
+        kept = expand(
+            arcs, begin, mention, low, agenda, versions, row, unary.root[mention],
+            values, allowed, False, False, weights, shift, found,
+        )  # fmt: skip
+        advance(
+            arcs, begin, mention, low, agenda, spare, versions, allowed, False,
+            found, kept, trace, 0,
+        )  # fmt: skip
+        agenda, spare = spare, agenda
+    if count == 0:
+        return np.empty(0, np.int64), 0.0
+    tree = follow(trace, count - 1, agenda.origins[0])
+    return np.where(tree < 0, -1, tree + begin), agenda.scores[0]

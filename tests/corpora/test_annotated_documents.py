@@ -20,7 +20,7 @@ from corpusmill.corpora.annotated_documents import (
     read_documents,
     write_documents,
 )
-from corpusmill.corpora.annotated_rows import NOT_CLOSED
+from corpusmill.corpora.annotated_rows import NOT_CLOSED, AnnotatedDocument
 from corpusmill.corpora.coreference_formats import DUPLICATE, NOT_UTF8, FormatName, parse_file
 from corpusmill.corpora.quarantine import TOO_LONG, Read
 from corpusmill.corpora.schemas import ANNOTATED_DOCUMENTS
@@ -164,7 +164,8 @@ def test_written_documents_are_read_back(spark: SparkSession, tmp_path: Path, fo
     )
     records = read(spark, tmp_path / "few_conll").records
     out = tmp_path / "out"
-    write_documents(records, str(out), format)
+    out.mkdir()
+    (out / "part-old").write_text("left by another run", encoding="utf-8")
     write_documents(records, str(out), format)
     again = read(spark, out, format=format)
     kept = [name for name in NAMES if name not in ("constituent_labels", "lemmas")]
@@ -196,6 +197,10 @@ def test_predicted_mentions_take_the_place_of_gold(spark: SparkSession, tmp_path
 def test_nothing_to_read(spark: SparkSession, tmp_path: Path):
     with pytest.raises(UsageError, match=r"documents\.path"):
         read(spark, tmp_path / "nowhere")
+
+
+def test_a_document_has_the_fields_of_its_schema():
+    assert list(AnnotatedDocument._fields) == NAMES
 
 
 def test_unknown_formats_are_refused():

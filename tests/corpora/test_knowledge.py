@@ -124,6 +124,7 @@ def test_entities_with_values_flags_and_types(spark: SparkSession, tmp_path: Pat
         "Ada\t\tEnglish writer of a city novel\n"
         "Nile\tlots\triver\n"
         "Oslo\tnan\tcity\n"
+        "Bern\t1e39\tcity\n"
         "\t3\tcity\n"
         "Acme\t1\tbrand\n"
         "Nobody\t1\tnothing\n"
@@ -161,7 +162,17 @@ def test_entities_with_values_flags_and_types(spark: SparkSession, tmp_path: Pat
         ("Nobody", "in_links"): 1.0,
         ("Nobody", "popular"): 1.0,
     }
-    assert count_reasons(found.quarantine) == {"bad number": 2, "empty entity": 1}
+    assert count_reasons(found.quarantine) == {"bad number": 3, "empty entity": 1}
+
+
+@pytest.mark.spark
+def test_popularity_is_a_logarithm(spark: SparkSession, tmp_path: Path):
+    (tmp_path / "popular.tsv").write_text("Rome\t600\nBern\t601\nOslo\t-1e9\nBath\t-7.5\n")
+    source = EntitySettings(path=str(tmp_path), entity=0, values={"popularity": 1})
+    found = read_entities(spark, source, LIMITS)
+    said = found.records.where("attribute = 'popularity'").orderBy("entity").collect()
+    assert [(row["entity"], row["value"]) for row in said] == [("Bath", -7.5), ("Rome", 600.0)]
+    assert count_reasons(found.quarantine) == {"bad number": 2}
 
 
 @pytest.mark.spark

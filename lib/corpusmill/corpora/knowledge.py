@@ -27,6 +27,10 @@ EMPTY_ENTITY = "empty entity"
 UNKNOWN_ID = "unknown id"
 UNKNOWN_KIND = "unknown kind"
 BAD_NUMBER = "bad number"
+LARGEST = 1e30
+"""Numbers of entities are that large at most: they are kept in 32 bits."""
+LARGEST_LOGARITHM = 600.0
+"""Of popularity, whose exponentials are added up."""
 
 Kind = Literal[
     "text", "short", "query",
@@ -225,7 +229,9 @@ def read_entities(
     broken = F.lit(False)
     for name, number in numbers.items():
         written = F.coalesce(F.trim(name), F.lit("")) != ""
-        broken |= written & (number.isNull() | number.isNaN() | (F.abs(number) == float("inf")))
+        largest = LARGEST_LOGARITHM if name == "popularity" else LARGEST
+        # NaN is larger than all numbers.
+        broken |= written & (number.isNull() | (F.abs(number) > largest))
     reason = F.coalesce(
         "reason", F.when(_empty("entity"), EMPTY_ENTITY), F.when(broken, BAD_NUMBER)
     )

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from corpusmill import storage
 from corpusmill.corpora.schemas import QUARANTINE
-from corpusmill.errors import UsageError
+from corpusmill.errors import DataError, UsageError
 from corpusmill.linking.counting import SYSTEM, count_all, link_values, no_counts
 from corpusmill.linking.fitting import TEXT_COLUMNS
 from corpusmill.linking.gold import linked
@@ -22,6 +23,7 @@ from corpusmill.linking.tasks.errors import log_errors
 from corpusmill.linking.tasks.knowledge import placed
 from corpusmill.linking.tasks.settings import LinkingSettings
 from corpusmill.linking.tasks.texts import query_entities, read_system, read_texts
+from corpusmill.progress import Progress
 from corpusmill.types import Floats
 
 if TYPE_CHECKING:
@@ -48,9 +50,10 @@ def evaluate(context: Context) -> None:
     }
     bad = [texts.bad for texts in read.values()]
     for name, system in conf.input.systems.items():
-        links = read_system(context, system, f"input.systems.{name}")
+        key = f"input.systems.{name}"
+        links = read_system(context, system, key)
         bad.append(links.bad)
-        tests[name] = tests[name].join(links.rows, "text_id", "left")
+        tests[name] = beside(context.progress, tests[name], links.rows, key)
     context.run.write_parquet("quarantine", reduce(DataFrame.unionByName, bad), schema=QUARANTINE)
     found: dict[str, dict[str, float]] = {}
     with context.progress.stage("link"):
@@ -69,6 +72,25 @@ def evaluate(context: Context) -> None:
     table = comparison_table(found)
     context.tracker.log_table(table, "tables/comparison.json")
     context.progress.say(f"percent of links:\n{table.to_string(index=False)}")
+
+
+def beside(progress: Progress, texts: DataFrame, said: DataFrame, key: str) -> DataFrame:
+    """Put beside each text what another system says of it, and tell of how many it says nothing.
+
+    Raises
+    ------
+    DataError
+        DATA03: of all.
+    """
+    joined = texts.join(said, "text_id", "left")
+    total, known = joined.agg(F.count("*"), F.count(SYSTEM)).collect()[0]
+    if not known:
+        hint = "none of its ids is that of a text; look at those of input.test"
+        raise DataError("DATA03", source=key, hint=hint)
+    if known < total:
+        share = f"{known:,} of {total:,} texts ({known / total:.1%})"
+        progress.say(f"{key} says something of {share} and counts as wrong on the others")
+    return joined
 
 
 def _measured(context: Context, rows: DataFrame, model: LinkingModel) -> dict[str, float]:

@@ -23,6 +23,7 @@ from corpusmill.coreference.arcs import (
 from corpusmill.coreference.beam import (
     advance,
     copy_agenda,
+    correct_arcs,
     expand,
     extend_cluster,
     follow,
@@ -34,31 +35,10 @@ from corpusmill.coreference.beam import (
 )
 from corpusmill.coreference.pairs import PAIR_ATOMS, pair_values
 from corpusmill.coreference.updates import ROOT_LOSS, Learner, apply_update
-from corpusmill.types import AnyArray, Flags
+from corpusmill.types import AnyArray
 
 EARLY, LASO, DELAYED, MAX_VIOLATION = range(4)
 REGIMES = ("early", "laso", "delayed", "max_violation")
-
-
-@njit(cache=True, nogil=True)
-def correct_arcs(clusters: AnyArray, begin: int, mention: int, low: int, allowed: Flags) -> bool:
-    """Mark the correct antecedents of a mention; tell whether it has none.
-
-    Parameters
-    ----------
-    clusters : int64, shape (mentions of the batch,)
-    begin, mention, low : int
-        The document's first mention in the batch; the anaphor and the first possible antecedent,
-        counted in the document.
-    allowed : Flags, at least shape (mention - low,)
-        Written.
-    """
-    cluster = clusters[begin + mention]
-    none = True
-    for k in range(mention - low):
-        allowed[k] = cluster >= 0 and clusters[begin + low + k] == cluster
-        none = none and not allowed[k]
-    return none
 
 
 @njit(cache=True, nogil=True)

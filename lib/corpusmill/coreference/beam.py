@@ -420,8 +420,35 @@ def new_trace(mentions: int, beam: int) -> Trace:
 
 
 @njit(cache=True, nogil=True)
+def correct_arcs(clusters: AnyArray, begin: int, mention: int, low: int, allowed: Flags) -> bool:
+    """Mark the correct antecedents of a mention; tell whether it has none.
+
+    Parameters
+    ----------
+    clusters : int64, shape (mentions of the batch,)
+    begin, mention, low : int
+        The document's first mention in the batch; the anaphor and the first possible antecedent,
+        counted in the document.
+    allowed : Flags, at least shape (mention - low,)
+        Written.
+    """
+    cluster = clusters[begin + mention]
+    none = True
+    for k in range(mention - low):
+        allowed[k] = cluster >= 0 and clusters[begin + low + k] == cluster
+        none = none and not allowed[k]
+    return none
+
+
+@njit(cache=True, nogil=True)
 def beam_search(
-    arcs: Arcs, document: int, weights: Floats, shift: int, window: int, beam: int
+    arcs: Arcs,
+    document: int,
+    weights: Floats,
+    shift: int,
+    window: int,
+    beam: int,
+    given: AnyArray,
 ) -> tuple[AnyArray, float]:
     """Find a tree over the mentions of a document with local and non-local features.
 
@@ -431,6 +458,9 @@ def beam_search(
         As in `greedy.best_first`.
     beam : int
         How many partial trees are kept.
+    given : int64, shape (mentions of the batch,)
+        Clusters that are known, -1 for none: such a mention is attached to one of its cluster in
+        the window, or else begins a cluster.
 
     Returns
     -------
@@ -456,12 +486,13 @@ def beam_search(
     for mention in range(count):
         low = max(0, mention - window)
         score_antecedents(arcs, begin, mention, low, unary, weights, shift, values, row)
+        rootless = correct_arcs(given, begin, mention, low, allowed)
         kept = expand(
-            arcs, begin, mention, low, agenda, versions, row, unary.root[mention],
-            values, allowed, False, False, weights, shift, found,
+            arcs, begin, mention, low, agenda, versions, row, unary.root[mention], values,
+            allowed, given[begin + mention] >= 0, rootless, weights, shift, found,
         )  # fmt: skip
         advance(
-            arcs, begin, mention, low, agenda, spare, versions, allowed, False,
+            arcs, begin, mention, low, agenda, spare, versions, allowed, rootless,
             found, kept, trace, 0,
         )  # fmt: skip
         agenda, spare = spare, agenda

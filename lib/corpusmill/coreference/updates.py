@@ -23,12 +23,12 @@ class Learner(NamedTuple):
     ----------
     weights : float64, shape (places,)
     sums : float64, shape (places,)
-        The sum over updates of the update times its number c, so that the average of the weights
-        after each of C steps is w - sums / C.
+        The sum over updates of the update times the number of steps before its own, so that the
+        average of the weights after each of C steps is w - sums / C.
     delta : float64, shape (places,)
         Scratch, all 0 between updates.
     steps : int64, shape (1,)
-        C: how many times averaging has counted.
+        C: how many steps averaging has counted, that of an update included.
     kind : int
     limit : float
         C of PA-I and PA-II.
@@ -106,11 +106,11 @@ def apply_update(learner: Learner, places: AnyArray, loss: float) -> float:
     if square == 0.0:
         return 0.0
     size = step_size(learner.kind, learner.limit, violation, square)
-    number = float(learner.steps[0])
+    before = float(learner.steps[0] - 1)
     for k in range(count):
         move = size * moves[k]
         weights[kept[k]] -= move
-        learner.sums[kept[k]] -= number * move
+        learner.sums[kept[k]] -= before * move
     return size
 
 

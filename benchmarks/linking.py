@@ -33,6 +33,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +56,13 @@ from benchmarks._measure import PeakMemory, cpu_seconds, medians, seconds
 from benchmarks.boosting import run_prediction
 from corpusmill import session, splits, storage
 from corpusmill.boosting.trees import scores_of
+from corpusmill.frames import text_pieces
 from corpusmill.linking.candidates import find_mentions
 from corpusmill.linking.coherence import coherence
 from corpusmill.linking.estimator import OUTPUTS, predict_rows
 from corpusmill.linking.factors import Found, candidates_of
 from corpusmill.linking.features import feature_matrix
-from corpusmill.linking.model import LinkingModel, spans_of
+from corpusmill.linking.model import PIECE_CHARACTERS, LinkingModel, spans_of
 from corpusmill.linking.placement import append_to_texts, whole
 from corpusmill.linking.units import find_ngrams, units_of
 from corpusmill.settings import SparkSettings
@@ -106,7 +108,7 @@ def batches_of(texts: pa.Array) -> list[pa.RecordBatch]:
 
 
 def run_stages(model: LinkingModel, batch: pa.RecordBatch) -> Stages:
-    """Link a batch stage by stage; the processor time of each."""
+    """Link a piece of a batch stage by stage; the processor time of each."""
     spent: Stages = {}
 
     def timed(name: str, work: Callable[..., Any], *inputs: Any) -> Any:
@@ -144,7 +146,8 @@ def run_one_core(model: LinkingModel, texts: pa.Array, repeats: int) -> None:
 
     total = medians({"all": all_stages}, repeats)["all"]
     print(f"one core: {len(texts) / total:,.0f} texts/s, {1e6 * total / len(texts):.0f} us a text")
-    stages = [run_stages(model, batch) for batch in batches]
+    pieces = [text_pieces(batch, "text", PIECE_CHARACTERS) for batch in batches]
+    stages = [run_stages(model, piece) for piece in chain.from_iterable(pieces)]
     sums = {name: sum(stage[name] for stage in stages) for name in stages[0]}
     sums["all else"] = total - sum(sums.values())
     print(f"{'stage':<14}{'us/text':>10}{'share':>8}")

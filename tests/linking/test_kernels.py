@@ -133,7 +133,9 @@ def test_long_titles_are_compared_by_their_beginning():
 @pytest.mark.parametrize("seed", range(30))
 def test_jaccard_is_that_of_sets(seed: int):
     rng = np.random.default_rng(seed)
-    sets = [set(rng.choice(8, rng.integers(0, 5), replace=False).tolist()) for _ in range(6)]
+    pages, most = (8, 5) if seed % 2 else (400, 300)
+    sizes = rng.integers(0, most, 6) // rng.choice([1, 30], 6)
+    sets = [set(rng.choice(pages, size, replace=False).tolist()) for size in sizes]
     links = np.array([page for pages in sets for page in sorted(pages)], np.int32)
     bounds = np.cumsum([0, *(len(pages) for pages in sets)])
     text_rows = np.array([0, 5, 5, 12])

@@ -300,8 +300,10 @@ def jaccard(
 
     Notes
     -----
-    O(in-links of e and of the chosen ones) a row, and their sorting a text. A page counts for
-    the others of e if more chosen entities than e have it: how many have it is counted once.
+    With a pages that link to e and b that link to the chosen ones, O(min(a, b) log(1 + max / min))
+    a row, so it grows with the rows and not with rows times chosen ones; and sorting the latter a
+    text. A page counts for the others of e if more chosen entities than e have it: how many have
+    it is counted once.
     """
     for text in range(text_rows.size - 1):
         first, last = text_rows[text], text_rows[text + 1]
@@ -318,6 +320,13 @@ def jaccard(
             pages[at : at + size] = links[bounds[e] : bounds[e + 1]]
             at += size
         pages.sort()
+        size = 0
+        times = np.zeros(total, np.int64)
+        for page in pages:
+            if size == 0 or pages[size - 1] != page:
+                pages[size] = page
+                size += 1
+            times[size - 1] += 1
         for row in range(first, last):
             e = entity[row]
             if e < 0:
@@ -326,23 +335,38 @@ def jaccard(
             where = np.searchsorted(picked, e)
             if where < picked.size and picked[where] == e:
                 itself = 1
-            found[row] = _overlap(pages, links[bounds[e] : bounds[e + 1]], itself)
+            found[row] = _overlap(pages[:size], times, links[bounds[e] : bounds[e + 1]], itself)
 
 
 @_kernel
-def _overlap(pages, own, itself):  # type: ignore[no-untyped-def]
-    """Jaccard of ``own`` and the pages that stand in ``pages``, once more if ``own`` is in it."""
-    both, others, at, mine = 0, 0, 0, 0
-    while at < pages.size:
-        page, times = pages[at], 0
-        while at < pages.size and pages[at] == page:
-            times += 1
-            at += 1
-        while mine < own.size and own[mine] < page:
-            mine += 1
-        is_own = mine < own.size and own[mine] == page
-        if times > itself * is_own:
-            others += 1
-            both += is_own
-    union = others + own.size - both
+def _overlap(pages, times, own, itself):  # type: ignore[no-untyped-def]
+    """Jaccard of ``own`` and of ``pages``; own ones must be there more often than ``itself``."""
+    few, many = (own, pages) if own.size < pages.size else (pages, own)
+    both, alone, at = 0, 0, 0
+    for number in range(few.size):
+        at = _next(many, few[number], at)
+        if at == many.size:
+            break
+        if many[at] == few[number]:
+            place = at if own.size < pages.size else number
+            both += times[place] > itself
+            alone += times[place] <= itself
+    union = pages.size - alone + own.size - both
     return both / union if union > 0 else 0.0
+
+
+@_kernel
+def _next(values, value, at):  # type: ignore[no-untyped-def]
+    """Give the first place from ``at`` on that holds no less than ``value``, by doubled steps."""
+    step = 1
+    while at + step <= values.size and values[at + step - 1] < value:
+        at += step
+        step *= 2
+    low, high = at, min(at + step - 1, values.size)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -39,7 +39,7 @@ PREDICTIONS = pa.schema(
 )
 
 
-PIECE_CHARACTERS = 200_000
+PIECE_CHARACTERS = 50_000
 """Texts are linked so many characters at a time: features take about a kilobyte a character."""
 _NOTHING = pa.RecordBatch.from_pylist([], schema=PREDICTIONS)
 

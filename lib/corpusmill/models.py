@@ -27,6 +27,7 @@ class FrameModel(Protocol):
 MODEL_KINDS = {
     "alignment": "corpusmill.alignment.model:AlignmentModel",
     "boosting": "corpusmill.boosting.model:BoostingModel",
+    "coreference": "corpusmill.coreference.model:CoreferenceModel",
     "fragments": "corpusmill.fragments.model:FragmentsModel",
     "linking": "corpusmill.linking.model:LinkingModel",
 }

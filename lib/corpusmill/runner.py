@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 JOBS = {
     "alignment": "corpusmill.alignment.pipeline:JOB",
     "boosting": "corpusmill.boosting.pipeline:JOB",
+    "coreference": "corpusmill.coreference.pipeline:JOB",
     "fragments": "corpusmill.fragments.pipeline:JOB",
     "ingest": "corpusmill.corpora.pipeline:JOB",
     "linking": "corpusmill.linking.pipeline:JOB",

@@ -245,8 +245,8 @@ def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one pl
                 worst, where = ahead, mention
                 worst_found, worst_latent = any_.origins[0], correct.origins[0]
         elif np.all(any_.wrong[: any_.size[0]]) or (mention == count - 1 and any_.wrong[0]):
-            predicted = follow(trace, mention, any_.origins[0])
-            latent = follow(trace, mention, correct.origins[0])
+            predicted = follow(trace, mention, any_.origins[0])[0]
+            latent = follow(trace, mention, correct.origins[0])[0]
             wrong = tree_loss(predicted, clusters, begin, window)
             loss += wrong
             places, total = _add_difference(
@@ -260,13 +260,13 @@ def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one pl
                 unary = score_mentions(arcs, begin, end, weights, shift)
             copy_agenda(correct, any_)
     if where >= 0:
-        predicted = follow(trace, where, worst_found)
-        latent = follow(trace, where, worst_latent)
+        predicted = follow(trace, where, worst_found)[0]
+        latent = follow(trace, where, worst_latent)[0]
         loss = tree_loss(predicted, clusters, begin, window)
         places, total = _add_difference(
             arcs, begin, predicted, latent, learner, shift, places, total
         )
     if total > 0:
         apply_update(learner, places[:total], loss)
-    length, number = _tree_length(follow(trace, mention, correct.origins[0]))
+    length, number = _tree_length(follow(trace, mention, correct.origins[0])[0])
     return loss, length, number

@@ -70,7 +70,9 @@ class Arcs(NamedTuple):
     types: AnyArray
 
 
-def build_arcs(offsets: Offsets, attributes: MentionTable, templates: Templates) -> Arcs:
+def build_arcs(
+    offsets: Offsets, attributes: MentionTable, atoms: AnyArray, templates: Templates
+) -> Arcs:
     """Sum what depends on single mentions.
 
     Parameters
@@ -78,6 +80,8 @@ def build_arcs(offsets: Offsets, attributes: MentionTable, templates: Templates)
     offsets : Offsets, shape (documents + 1,)
         Mentions of each document.
     attributes : MentionTable
+    atoms : uint64, shape (mentions, ATOMS)
+        Its atoms as templates see them, rare values cut off.
     templates : Templates
 
     Returns
@@ -88,7 +92,6 @@ def build_arcs(offsets: Offsets, attributes: MentionTable, templates: Templates)
     -----
     O(mentions times atoms of templates) time and memory.
     """
-    atoms = attributes.atoms
     none = np.vstack([atoms, np.zeros((1, atoms.shape[1]), np.uint64)])
     pair, far = templates.pair, templates.nonlocal_
     slots = [slot_sums(none, far, slot) for slot in range(MENTION_SLOTS)]

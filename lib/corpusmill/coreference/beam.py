@@ -79,10 +79,13 @@ class Trace(NamedTuple):
         Where the tree without the last arc stands, at the mention before.
     antecedents : int64, shape (mentions, 2 * beam)
         The last arc; -1 for the root. Mentions are counted in the document.
+    scores : float64, shape (mentions, 2 * beam)
+        Of the tree.
     """
 
     parents: AnyArray
     antecedents: AnyArray
+    scores: Floats
 
 
 @njit(cache=True, nogil=True)
@@ -361,6 +364,7 @@ def advance(
         target.origins[new] = pool + new
         trace.parents[mention, pool + new] = source.origins[item]
         trace.antecedents[mention, pool + new] = antecedent
+        trace.scores[mention, pool + new] = found[0][new]
         version = alone
         if antecedent >= 0:
             old = source.versions[item, antecedent % window]
@@ -389,8 +393,8 @@ def _copy_window(
 
 
 @njit(cache=True, nogil=True)
-def follow(trace: Trace, mention: int, origin: int) -> AnyArray:
-    """Read a partial tree back: antecedents of the mentions up to one, -1 for the root.
+def follow(trace: Trace, mention: int, origin: int) -> tuple[AnyArray, Floats]:
+    """Read a partial tree back.
 
     Parameters
     ----------
@@ -402,21 +406,24 @@ def follow(trace: Trace, mention: int, origin: int) -> AnyArray:
 
     Returns
     -------
-    int64, shape (mention + 1,)
+    antecedents : int64, shape (mention + 1,)
+        Of the mentions up to this one, -1 for the root.
+    scores : float64, shape (mention + 1,)
+        Of the tree up to each.
     """
-    result = np.empty(mention + 1, np.int64)
+    antecedents, scores = np.empty(mention + 1, np.int64), np.empty(mention + 1)
     at = origin
     for back in range(mention, -1, -1):
-        result[back] = trace.antecedents[back, at]
+        antecedents[back], scores[back] = trace.antecedents[back, at], trace.scores[back, at]
         at = trace.parents[back, at]
-    return result
+    return antecedents, scores
 
 
 @njit(cache=True, nogil=True)
 def new_trace(mentions: int, beam: int) -> Trace:
     """Give room for the trace of two agendas."""
     room = np.zeros((mentions, 2 * beam), np.int32)
-    return Trace(room, room.copy())
+    return Trace(room, room.copy(), np.zeros((mentions, 2 * beam)))
 
 
 @njit(cache=True, nogil=True)
@@ -449,7 +456,7 @@ def beam_search(
     window: int,
     beam: int,
     given: AnyArray,
-) -> tuple[AnyArray, float]:
+) -> tuple[AnyArray, Floats]:
     """Find a tree over the mentions of a document with local and non-local features.
 
     Parameters
@@ -466,8 +473,8 @@ def beam_search(
     -------
     antecedents : int64, shape (mentions of the document,)
         Mentions of the batch, -1 for the root.
-    score : float
-        Of the tree.
+    scores : float64, shape (mentions of the document,)
+        Of the arcs found.
 
     Notes
     -----
@@ -497,6 +504,7 @@ def beam_search(
         )  # fmt: skip
         agenda, spare = spare, agenda
     if count == 0:
-        return np.empty(0, np.int64), 0.0
-    tree = follow(trace, count - 1, agenda.origins[0])
-    return np.where(tree < 0, -1, tree + begin), agenda.scores[0]
+        return np.empty(0, np.int64), np.empty(0)
+    tree, totals = follow(trace, count - 1, agenda.origins[0])
+    totals[1:] -= totals[:-1].copy()
+    return np.where(tree < 0, -1, tree + begin), totals

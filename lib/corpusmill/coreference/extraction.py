@@ -73,23 +73,32 @@ def extract_mentions(
     -----
     O(constituents + tokens + mentions log mentions).
     """
-    tokens, gold = documents.tokens, documents.gold
+    gold = documents.gold
     parts = list(_candidates(documents, settings))
     if inject_gold:
         parts.append((gold.starts, gold.ends))
-    starts = np.concatenate([part[0] for part in parts])
-    ends = np.concatenate([part[1] for part in parts])
+    mentions = _located(documents, *(np.concatenate(each) for each in zip(*parts, strict=True)))
+    if settings.one_per_head:
+        keep = longest_of_head(mentions)
+        mentions = mentions.take(keep | (mentions.clusters >= 0) if inject_gold else keep)
+    return mentions
+
+
+def given_mentions(documents: Documents) -> Mentions:
+    """Take the mentions that stand in the documents."""
+    return _located(documents, documents.gold.starts, documents.gold.ends)
+
+
+def _located(documents: Documents, starts: AnyArray, ends: AnyArray) -> Mentions:
+    """Order spans, each once, and find their heads."""
+    tokens, gold = documents.tokens, documents.gold
     keys = np.unique(starts * (1 << 31) + ((1 << 31) - 1 - (ends - starts)))
     starts = keys >> 31
     ends = starts + ((1 << 31) - 1 - (keys & ((1 << 31) - 1)))
     offsets = np.searchsorted(starts, tokens.offsets)
     lowest = lowest_constituents(len(tokens.forms), documents.constituents)
     nodes, heads = locate_mentions(starts, ends, lowest, documents.constituents, tokens)
-    mentions = Mentions(offsets, starts, ends, heads, nodes, gold_clusters(starts, ends, gold))
-    if settings.one_per_head:
-        keep = longest_of_head(mentions)
-        mentions = mentions.take(keep | (mentions.clusters >= 0) if inject_gold else keep)
-    return mentions
+    return Mentions(offsets, starts, ends, heads, nodes, gold_clusters(starts, ends, gold))
 
 
 def _candidates(documents: Documents, settings: MentionSettings) -> list[tuple[AnyArray, AnyArray]]:

@@ -6,9 +6,7 @@ the shared tasks CoNLL-2011 and 2012 allowed.
 
 from __future__ import annotations
 
-import gzip
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +14,8 @@ from numba import njit
 
 from corpusmill.coreference.documents import hash_strings
 from corpusmill.coreference.languages import FEMININE, MASCULINE, NEUTER, PLURAL, SINGULAR
-from corpusmill.errors import DataError
+from corpusmill.errors import DataError, UsageError
+from corpusmill.storage import Place
 from corpusmill.types import AnyArray
 
 _LEAST = 10
@@ -52,15 +51,15 @@ def normalised(word: str) -> str:
     return _DIGIT.sub("#", word.lower())
 
 
-def read_genders(path: Path) -> GenderTable:
+def read_genders(path: str) -> GenderTable:
     """Read a list of phrases with their counts of masculine, feminine, neuter and plural pronouns.
 
     Parameters
     ----------
-    path : Path
-        A phrase, a tab, four counts with blanks between, a line; may end with ``.gz``. Phrases
-        are lower-cased with digits as #; ``! word`` is any phrase that ends with it, ``word !``
-        any that begins with it.
+    path : str
+        A path or URI, which may end with ``.gz``. A line is a phrase, a tab and four counts with
+        blanks between. Phrases are lower-cased with digits as #; ``! word`` is any phrase that
+        ends with it, ``word !`` any that begins with it.
 
     Returns
     -------
@@ -70,21 +69,26 @@ def read_genders(path: Path) -> GenderTable:
 
     Raises
     ------
+    UsageError
+        CONF04: it cannot be read.
     DataError
         DATA01: a line has another form.
     """
+    try:
+        text = Place.of(path).read().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"it cannot be read: {error}"
+        raise UsageError("CONF04", key="genders", value=repr(path), problem=problem) from None
     phrases: list[str] = []
     counts: list[list[int]] = []
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            phrase, _, rest = line.rstrip("\n").partition("\t")
-            parts = rest.split()
-            if len(parts) != 4 or not all(part.isdigit() for part in parts):
-                problem = "a line must be a phrase, a tab and four counts"
-                raise DataError("DATA01", source=f"{path}, line {number}", problem=problem)
-            phrases.append(phrase)
-            counts.append([int(part) for part in parts])
+    for number, line in enumerate(text.splitlines(), start=1):
+        phrase, _, rest = line.partition("\t")
+        parts = rest.split()
+        if len(parts) != 4 or not all(part.isdigit() for part in parts):
+            problem = "a line must be a phrase, a tab and four counts"
+            raise DataError("DATA01", source=f"{path}, line {number}", problem=problem)
+        phrases.append(phrase)
+        counts.append([int(part) for part in parts])
     return gender_table(phrases, np.array(counts, np.int64).reshape(-1, 4))
 
 

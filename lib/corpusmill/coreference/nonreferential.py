@@ -57,6 +57,10 @@ class Nonreferential(NamedTuple):
     coefficients: Floats
 
 
+NOTHING_REMOVED = Nonreferential(np.zeros((0, 1)))
+"""The classifier before it is trained."""
+
+
 def _group() -> Group:
     return compile_templates(parse_templates(_TEMPLATES.splitlines(), "templates")).anaphor
 

@@ -1,0 +1,139 @@
+"""Passes of online learning over documents, and averages of partitions. No Spark.
+
+Source: Björkelund & Kuhn (2014); McDonald, Hall & Mann (2010) for iterative parameter mixing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from corpusmill.coreference.agendas import REGIMES, learn_beam
+from corpusmill.coreference.greedy import learn_greedy
+from corpusmill.coreference.preparation import Prepared
+from corpusmill.coreference.settings import LearnerSettings
+from corpusmill.coreference.updates import Learner, new_learner
+from corpusmill.types import AnyArray, Floats
+
+
+class Progress(NamedTuple):
+    """Where learning stands.
+
+    Attributes
+    ----------
+    weights : float64, shape (2^bits,)
+        To go on with.
+    totals : float64, shape (2^bits,)
+        The sum of the weights after each document of each pass.
+    steps : float
+        How many these are.
+    losses : float64, shape (passes,)
+        Of wrong arcs, a document.
+    lengths : float64, shape (passes,)
+        The mean length of the latent trees' arcs in mentions, but for those from the root.
+    """
+
+    weights: Floats
+    totals: Floats
+    steps: float
+    losses: Floats
+    lengths: Floats
+
+    def average(self) -> Floats:
+        """Give the averaged weights."""
+        return self.totals / max(self.steps, 1.0)
+
+
+def start(settings: LearnerSettings) -> Progress:
+    """Give the state before the first pass."""
+    places = 1 << settings.bits
+    return Progress(np.zeros(places), np.zeros(places), 0.0, np.zeros(0), np.zeros(0))
+
+
+def learn_documents(
+    prepared: Iterable[Prepared],
+    weights: Floats,
+    settings: LearnerSettings,
+) -> dict[str, Floats]:
+    """Make one pass over the documents of a partition.
+
+    Parameters
+    ----------
+    prepared : iterable of Prepared
+        The documents, some at a time, in order.
+    weights : float64, shape (2^bits,)
+        To begin with.
+    settings : LearnerSettings
+
+    Returns
+    -------
+    dict of arrays
+        What is summed over partitions: ``weights`` at the end, times ``share`` (documents, or
+        updates); ``totals``, the sum of the weights after each document; and ``counts``, shape
+        (4,): documents, loss, length and number of the latent trees' arcs.
+    """
+    learner = new_learner(settings.bits, settings.update, settings.aggressiveness, weights)
+    counts, updates = np.zeros(4), 0
+    for piece in prepared:
+        for document in range(len(piece.documents)):
+            found = _learn(piece, document, learner, settings)
+            counts += (1.0, *found)
+            updates += found[0] > 0.0
+    documents = counts[0]
+    share = documents if settings.mixing == "documents" else float(updates)
+    totals = documents * learner.weights - learner.sums
+    return {
+        "weights": share * learner.weights,
+        "share": np.array([share]),
+        "totals": totals,
+        "counts": counts,
+    }
+
+
+def _learn(
+    piece: Prepared, document: int, learner: Learner, settings: LearnerSettings
+) -> tuple[float, int, int]:
+    shift, clusters = 64 - settings.bits, piece.mentions.clusters
+    if settings.regime == "greedy":
+        return learn_greedy(piece.arcs, document, learner, shift, settings.window, clusters)
+    regime = REGIMES.index(settings.regime)
+    return learn_beam(
+        piece.arcs, document, learner, shift, settings.window, clusters, settings.beam, regime
+    )
+
+
+def mixed(progress: Progress, sums: dict[str, Floats]) -> Progress:
+    """Go one pass further with the sums over partitions of `learn_documents`.
+
+    The weights become the mean of the partitions', each as often as it has documents (or
+    updates); where there was no update at all they stay.
+    """
+    documents, loss, length, arcs = sums["counts"].tolist()
+    share = float(sums["share"][0])
+    return Progress(
+        sums["weights"] / share if share else progress.weights,
+        progress.totals + sums["totals"],
+        progress.steps + documents,
+        np.append(progress.losses, loss / max(documents, 1.0)),
+        np.append(progress.lengths, length / max(arcs, 1.0)),
+    )
+
+
+def order_of(seed: int, iteration: int) -> np.random.Generator:
+    """Give the generator of the order of documents in a pass."""
+    return np.random.default_rng([seed, iteration])
+
+
+def sparse(weights: Floats) -> tuple[AnyArray, Floats]:
+    """Give the places and values of the weights that are not 0."""
+    places = np.flatnonzero(weights)
+    return places, weights[places]
+
+
+def dense(places: AnyArray, values: Floats, bits: int) -> Floats:
+    """Undo `sparse`."""
+    weights = np.zeros(1 << bits)
+    weights[places] = values
+    return weights

@@ -1,0 +1,208 @@
+"""The resolver on arrays: mentions, features, weights, search. No Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from corpusmill import storage
+from corpusmill.coreference.beam import beam_search
+from corpusmill.coreference.clusters import clusters_of_tree, kept_mentions
+from corpusmill.coreference.gender import GenderTable
+from corpusmill.coreference.greedy import best_first
+from corpusmill.coreference.learning import dense, sparse
+from corpusmill.coreference.nonreferential import Nonreferential
+from corpusmill.coreference.preparation import Preparation, Prepared, Vocabulary
+from corpusmill.coreference.settings import LearnerSettings
+from corpusmill.coreference.templates import parse_templates
+from corpusmill.frames import record_batch
+from corpusmill.types import AnyArray, Floats
+
+VERSION = 1
+_INTS, _STRINGS = pa.list_(pa.int32()), pa.list_(pa.string())
+DOCUMENT_ROWS = pa.schema(
+    [
+        ("document_id", pa.string()),
+        ("genre", pa.string()),
+        *((name, _STRINGS) for name in ("words", "pos", "lemmas", "speakers")),
+        ("sentence_offsets", _INTS),
+        ("constituent_labels", _STRINGS),
+        *((f"constituent_{name}", _INTS) for name in ("starts", "ends", "parents")),
+        ("heads", _INTS),
+        ("relations", _STRINGS),
+        ("entity_starts", _INTS),
+        ("entity_ends", _INTS),
+        ("entity_labels", _STRINGS),
+        *((f"mention_{name}", _INTS) for name in ("starts", "ends", "clusters")),
+    ]
+)
+"""What of a document is read; true mentions may be missing."""
+GOLD = ("mention_starts", "mention_ends", "mention_clusters")
+PREDICTIONS = pa.schema(
+    [
+        ("predicted_starts", _INTS),
+        ("predicted_ends", _INTS),
+        ("predicted_clusters", _INTS),
+        ("predicted_antecedents", _INTS),
+        ("predicted_scores", pa.list_(pa.float64())),
+    ]
+)
+"""The mentions of a document from left to right: tokens of the document (ends exclusive), clusters
+numbered by their first mentions, the antecedent's number in this list, -1 for the first of a
+cluster, and the score of the arc from it."""
+
+
+@dataclass(frozen=True)
+class CoreferenceModel:
+    """A trained resolver.
+
+    Parameters
+    ----------
+    preparation : Preparation
+    weights : float64, shape (2^bits,)
+        Averaged.
+    """
+
+    KIND: ClassVar[str] = "coreference"
+
+    preparation: Preparation
+    weights: Floats
+
+    @property
+    def settings(self) -> LearnerSettings:
+        """The settings."""
+        return self.preparation.settings
+
+    def resolve(self, prepared: Prepared, document: int) -> tuple[AnyArray, Floats]:
+        """Find the antecedents of a document's mentions.
+
+        Parameters
+        ----------
+        prepared : Prepared
+        document : int
+
+        Returns
+        -------
+        antecedents : int64, shape (mentions of the document,)
+            Mentions of the document, -1 for the root.
+        scores : float64, shape (mentions of the document,)
+        """
+        settings, arcs = self.settings, prepared.arcs
+        shift, window = 64 - settings.bits, settings.window
+        begin, end = arcs.offsets[document : document + 2]
+        known = prepared.mentions.clusters
+        given = known if settings.start_clusters else np.full(len(known), -1)
+        if settings.regime == "greedy":
+            tree, scores, fixed = best_first(arcs, document, self.weights, shift, window, given)
+            tree = np.where(given[begin:end] >= 0, fixed, tree)
+        else:
+            tree, scores = beam_search(
+                arcs, document, self.weights, shift, window, settings.beam, given
+            )
+        return np.where(tree < 0, -1, tree - begin), scores
+
+    def predict_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Resolve documents.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            `DOCUMENT_ROWS`.
+
+        Returns
+        -------
+        pa.RecordBatch
+            `PREDICTIONS`.
+        """
+        rows = [
+            self._row(piece, document)
+            for piece in self.preparation.prepare(batch)
+            for document in range(len(piece.documents))
+        ]
+        columns = [
+            pa.array([row[number] for row in rows], field.type)
+            for number, field in enumerate(PREDICTIONS)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=PREDICTIONS)
+
+    def _row(self, piece: Prepared, document: int) -> tuple[AnyArray, ...]:
+        antecedents, scores = self.resolve(piece, document)
+        begin, end = piece.mentions.offsets[document : document + 2]
+        token = piece.documents.tokens.offsets[document]
+        starts, ends = piece.mentions.starts[begin:end], piece.mentions.ends[begin:end]
+        clusters = clusters_of_tree(antecedents)
+        keep = np.ones(len(clusters), np.bool_)
+        if not self.settings.singletons:
+            keep = kept_mentions(clusters)
+        places = np.append(np.cumsum(keep) - 1, -1)
+        _, numbers = np.unique(clusters[keep], return_inverse=True)
+        return (
+            starts[keep] - token,
+            ends[keep] - token,
+            numbers,
+            places[antecedents[keep]],
+            scores[keep],
+        )
+
+    def predict_frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Resolve pandas rows of `DOCUMENT_ROWS`; the columns as `predict_batch`.
+
+        Raises
+        ------
+        SchemaError
+            DATA04: a column is missing.
+        DataError
+            DATA01: a column holds something else.
+        """
+        return self.predict_batch(record_batch(frame, DOCUMENT_ROWS, GOLD)).to_pandas()
+
+    def save(self, folder: str) -> None:
+        """Write arrays as npz, templates as text and settings as JSON, with a manifest."""
+        parts = self.preparation
+        places, values = sparse(self.weights)
+        arrays = {"weight_places": places, "weight_values": values}
+        arrays |= {f"gender_{name}": value for name, value in parts.genders._asdict().items()}
+        arrays["nonreferential"] = parts.nonreferential.coefficients
+        if parts.vocabulary is not None:
+            arrays |= {f"frequent_{name}": v for name, v in parts.vocabulary._asdict().items()}
+        info = {"settings": parts.settings.model_dump(mode="json")}
+        texts = {"templates.txt": "\n".join(parts.templates)}
+        storage.save_model(folder, self.KIND, VERSION, arrays, info, texts)
+
+    @classmethod
+    def load(cls, folder: str) -> CoreferenceModel:
+        """Read what `save` wrote, after its manifest has been checked.
+
+        Raises
+        ------
+        ModelError
+            Missing, altered, truncated, or of another kind.
+        """
+        return storage.restore_model(folder, cls.KIND, VERSION, cls._restored)
+
+    @classmethod
+    def _restored(cls, saved: storage.SavedModel) -> CoreferenceModel:
+        arrays = saved.arrays
+        settings = LearnerSettings.model_validate(saved.info["settings"])
+        lines = tuple(saved.texts["templates.txt"].split("\n"))
+        parse_templates(list(lines), "templates.txt")
+        places, values = arrays["weight_places"], arrays["weight_values"]
+        if places.dtype.kind != "i" or places.shape != values.shape or places.ndim != 1:
+            raise ValueError("weights and their places do not go together")
+        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < 1 << settings.bits:
+            raise ValueError("a weight has a place beyond 2^bits")
+        vocabulary = None
+        if "frequent_values" in arrays:
+            vocabulary = Vocabulary(*(arrays[f"frequent_{name}"] for name in Vocabulary._fields))
+        preparation = Preparation(
+            settings,
+            lines,
+            GenderTable(*(arrays[f"gender_{name}"] for name in GenderTable._fields)),
+            Nonreferential(arrays["nonreferential"]),
+            vocabulary,
+        )
+        return cls(preparation, dense(places, values.astype(np.float64), settings.bits))

@@ -1,0 +1,202 @@
+"""From documents to what search and learning need: mentions and the features of arcs. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from corpusmill.coreference.arcs import Arcs, build_arcs
+from corpusmill.coreference.attributes import ATOMS, LEXICAL, MentionTable, describe_mentions
+from corpusmill.coreference.documents import Documents, hash_strings, read_batch
+from corpusmill.coreference.extraction import Mentions, extract_mentions, given_mentions
+from corpusmill.coreference.gender import GenderTable
+from corpusmill.coreference.nonreferential import (
+    FOLDS,
+    NOTHING_REMOVED,
+    Nonreferential,
+    probabilities,
+    pronoun_features,
+)
+from corpusmill.coreference.settings import LearnerSettings
+from corpusmill.coreference.templates import Templates, compile_templates, parse_templates
+from corpusmill.errors import UsageError
+from corpusmill.frames import list_offsets
+from corpusmill.types import AnyArray, Offsets
+
+BUILT_IN = ("local", "nonlocal")
+PIECE_TOKENS = 20_000
+"""Documents are prepared so many tokens at a time, or one by one where they are longer."""
+
+
+class Vocabulary(NamedTuple):
+    """Frequent values of lexical attributes; all others are one.
+
+    Attributes
+    ----------
+    offsets : Offsets, shape (LEXICAL + 1,)
+    values : uint64, shape (values,)
+        Sorted for each attribute.
+    """
+
+    offsets: Offsets
+    values: AnyArray
+
+
+class Prepared(NamedTuple):
+    """Documents with their mentions.
+
+    Attributes
+    ----------
+    documents : Documents
+    mentions : Mentions
+    table : MentionTable
+    arcs : Arcs
+    """
+
+    documents: Documents
+    mentions: Mentions
+    table: MentionTable
+    arcs: Arcs
+
+
+def read_templates(name: str) -> tuple[str, ...]:
+    """Read the lines of a file of templates, or of one of `BUILT_IN`.
+
+    Raises
+    ------
+    UsageError
+        CONF04: there is no such file, it is no text, or it has a bad template or none.
+    """
+    try:
+        if name in BUILT_IN:
+            text = (files("corpusmill.coreference") / "features" / f"{name}.txt").read_text("utf-8")
+        else:
+            text = Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"local, nonlocal or a text file: {error}"
+        raise UsageError("CONF04", key="templates", value=repr(name), problem=problem) from None
+    lines = tuple(text.splitlines())
+    if not parse_templates(list(lines), name):
+        raise UsageError("CONF04", key="templates", value=repr(name), problem="it has no template")
+    return lines
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How documents become mentions and arcs.
+
+    Parameters
+    ----------
+    settings : LearnerSettings
+    templates : tuple of str
+        Lines of feature templates.
+    genders : GenderTable
+    nonreferential : Nonreferential
+        With no row: all pronouns are mentions.
+    vocabulary : Vocabulary or None
+        None: no value is too rare.
+    """
+
+    settings: LearnerSettings
+    templates: tuple[str, ...]
+    genders: GenderTable
+    nonreferential: Nonreferential = NOTHING_REMOVED
+    vocabulary: Vocabulary | None = None
+
+    def compiled(self) -> Templates:
+        """Give the templates as arrays."""
+        return compile_templates(parse_templates(list(self.templates), "the templates"))
+
+    def describe(
+        self, batch: pa.RecordBatch, training: bool = False
+    ) -> tuple[Documents, Mentions, MentionTable]:
+        """Find the mentions of a batch and what is known of each.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Of `corpusmill.corpora.schemas.ANNOTATED_DOCUMENTS`.
+        training : bool
+            Whether pronouns are judged by what was learned on other folds, and true mentions are
+            added.
+        """
+        settings = self.settings
+        documents = read_batch(batch, settings.language)
+        if not training and settings.mentions == "given":
+            mentions = given_mentions(documents)
+        else:
+            added = settings.start_clusters if not training else settings.gold_mentions
+            mentions = extract_mentions(documents, settings, added)
+        table = describe_mentions(documents, mentions, self.genders)
+        keep = self._referential(batch, mentions, table, training)
+        if keep.all():
+            return documents, mentions, table
+        mentions = mentions.take(keep)
+        return documents, mentions, describe_mentions(documents, mentions, self.genders)
+
+    def prepare(self, batch: pa.RecordBatch, training: bool = False) -> Iterator[Prepared]:
+        """Prepare the documents of a batch, some at a time; as `describe`.
+
+        Notes
+        -----
+        O(tokens + constituents + mentions times templates) time; memory for `PIECE_TOKENS`
+        tokens or one document, some 10 KB a mention.
+        """
+        templates = self.compiled()
+        for piece in token_pieces(batch):
+            documents, mentions, table = self.describe(piece, training)
+            atoms = self._frequent(table.atoms)
+            arcs = build_arcs(mentions.offsets, table, atoms, templates)
+            yield Prepared(documents, mentions, table, arcs)
+
+    def _referential(
+        self, batch: pa.RecordBatch, mentions: Mentions, table: MentionTable, training: bool
+    ) -> AnyArray:
+        keep = np.ones(len(mentions.starts), np.bool_)
+        given = not training and self.settings.mentions == "given"
+        if given or not len(self.nonreferential.coefficients) or not self.settings.nonreferential:
+            return keep
+        rows, features = pronoun_features(table.atoms, self.settings.nonreferential)
+        folds = folds_of(batch)[np.searchsorted(mentions.offsets, rows, side="right") - 1]
+        if not training:
+            folds = np.full(len(rows), FOLDS)
+        found = probabilities(self.nonreferential, features, folds)
+        keep[rows] = found < self.settings.nonreferential_probability
+        if training and self.settings.gold_mentions:
+            keep |= mentions.clusters >= 0
+        return keep
+
+    def _frequent(self, atoms: AnyArray) -> AnyArray:
+        """Replace rare values of lexical attributes by 1."""
+        if self.vocabulary is None:
+            return atoms
+        result = atoms.copy()
+        for number, name in enumerate(LEXICAL):
+            begin, end = self.vocabulary.offsets[number : number + 2]
+            known = self.vocabulary.values[begin:end]
+            column = result[:, ATOMS.index(name)]
+            column[(column != 0) & ~np.isin(column, known)] = 1
+        return result
+
+
+def folds_of(batch: pa.RecordBatch) -> AnyArray:
+    """Give the fold of each document, by a hash of its id; int64."""
+    hashed = hash_strings(batch.column("document_id").to_pylist())
+    return (hashed % np.uint64(FOLDS)).astype(np.int64)
+
+
+def token_pieces(batch: pa.RecordBatch, most: int = PIECE_TOKENS) -> Iterator[pa.RecordBatch]:
+    """Cut a batch so that each piece has at most ``most`` tokens, or one document."""
+    ends = list_offsets(batch.column("words"))
+    begin = 0
+    while begin < batch.num_rows:
+        fits = int(np.searchsorted(ends, ends[begin] + most, side="right")) - 1
+        end = max(fits, begin + 1)
+        yield batch.slice(begin, end - begin)
+        begin = end

@@ -188,8 +188,8 @@ def locate_mentions(
     -------
     nodes, heads : int64, shape (mentions,)
         The head is that of the constituent if it is inside the mention; else, where there are
-        dependencies, the first token whose governor is outside; else the last noun, else the
-        last token.
+        dependencies, the first token whose governor is outside or that is a root; else the last
+        noun, else the last token.
     """
     around = np.full(len(starts), -1, np.int64)
     heads = np.empty(len(starts), np.int64)
@@ -214,10 +214,14 @@ def locate_mentions(
 @njit(cache=True, nogil=True)
 def _head_of_span(start: int, end: int, parsed: bool, tokens: Tokens) -> int:
     if not parsed:
+        top, depends = -1, False
         for token in range(start, end):
             governor = tokens.governors[token]
-            if governor >= end or 0 <= governor < start:
-                return token
+            depends = depends or governor >= 0
+            if top < 0 and not start <= governor < end:
+                top = token
+        if depends and top >= 0:
+            return top
     for token in range(end - 1, start - 1, -1):
         if tokens.classes[token] == COMMON_NOUN or tokens.classes[token] == PROPER_NOUN:
             return token

@@ -145,4 +145,4 @@ def test_the_same_documents_give_the_same_weights(regime):
                 prepared.arcs, number, learner, 48, 1000, prepared.mentions.clusters, 4, regime
             )
         weights.append(learner.weights)
-    np.testing.assert_array_equal(*weights)
+    np.testing.assert_array_equal(weights[0], weights[1])

@@ -12,6 +12,7 @@ from tests.coreference.samples import (
     FAR,
     LOCAL,
     Prepared,
+    Row,
     batch_of,
     document,
     prepare,
@@ -31,7 +32,7 @@ def none_given(prepared: Prepared) -> np.ndarray:
 def few_mentions(seed: int, most: int = 6) -> Prepared:
     """Documents of a sentence or two, cut to so many mentions by dropping rows with more."""
     rng = np.random.default_rng(seed)
-    rows = []
+    rows: list[Row] = []
     while len(rows) < 2:
         row = random_row(rng, f"d{len(rows)}", 2)
         if 4 <= len(prepare(batch_of(row)).mentions.starts) <= most:

@@ -50,7 +50,7 @@ def test_weights_move_by_the_step_size_against_the_difference(kind):
         before = learner.weights.copy()
         learner.steps[0] += 1
         moves, places = random_update(rng, learner)
-        violation, square = moves @ before + 2.5, moves @ moves
+        violation, square = float(moves @ before) + 2.5, float(moves @ moves)
         wanted = step_size(UPDATES.index(kind), 0.3, violation, square)
         assert apply_update(learner, places, 2.5) == pytest.approx(wanted)
         np.testing.assert_allclose(learner.weights, before - wanted * moves, atol=1e-12)

@@ -46,7 +46,7 @@ SECRET_KEY = re.compile(r"(?i)secret|password|token|access[.]?key")
 SECRET_IN_URI = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*(?=@)")
 REDACTED = "(redacted)"
 # What a served model imports; each is pinned to the version that logged it.
-SERVED_WITH = tuple("lightgbm mlflow numba numpy pandas pyarrow pydantic PyYAML scipy".split())
+SERVED_WITH = tuple("mlflow numba numpy pandas pyarrow pydantic PyYAML scipy".split())
 
 
 class Tracker:

@@ -11,6 +11,7 @@ import pytest
 
 from corpusmill.alignment.pipeline import JOB as ALIGNMENT
 from corpusmill.boosting.pipeline import JOB as BOOSTING
+from corpusmill.coreference.pipeline import JOB as COREFERENCE
 from corpusmill.corpora.pipeline import JOB as INGEST
 from corpusmill.fragments.pipeline import JOB as FRAGMENTS
 from corpusmill.linking.pipeline import JOB as LINKING
@@ -18,7 +19,9 @@ from corpusmill.runner import Job
 from corpusmill.settings import load
 
 CONFS = Path(__file__).resolve().parents[1] / "conf"
-JOBS: dict[str, Job] = {job.name: job for job in (ALIGNMENT, BOOSTING, FRAGMENTS, INGEST, LINKING)}
+JOBS: dict[str, Job] = {
+    job.name: job for job in (ALIGNMENT, BOOSTING, COREFERENCE, FRAGMENTS, INGEST, LINKING)
+}
 PARTS = {"linking/knowledge.yaml"}
 """What confs extend."""
 NAMES = sorted({str(path.relative_to(CONFS)) for path in CONFS.rglob("*.yaml")} - PARTS)
@@ -43,6 +46,7 @@ def test_every_corpus_has_its_conf() -> None:
     texts, trees = ("query_log", "questions", "reuters"), ("trec_qc", "srl_boundary", "srl_roles")
     corpora = {
         "alignment": texts,
+        "coreference": ("gum", "litbank"),
         "fragments": trees,
         "ingest": (*texts, "tweets", "webquestions"),
         "linking": ("queries", "tweets", "webquestions"),
@@ -67,7 +71,7 @@ def test_no_two_confs_write_to_one_output() -> None:
     assert len(set(outputs)) == len(outputs)
 
 
-@pytest.mark.parametrize("job", ["alignment", "boosting", "fragments", "linking"])
+@pytest.mark.parametrize("job", ["alignment", "boosting", "coreference", "fragments", "linking"])
 def test_the_demo_needs_nothing_but_the_package(job: str) -> None:
     named = list(paths(read(f"{job}/demo.yaml").model_dump()))
     assert len(named) >= 2

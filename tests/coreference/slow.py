@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from corpusmill.coreference.arcs import COLUMNS
 from corpusmill.coreference.attributes import ATOMS
 from corpusmill.coreference.documents import hash_strings
-from corpusmill.coreference.pairs import PAIR_ATOMS, pair_values
+from corpusmill.coreference.pairs import PAIR_ATOMS, compare
 from corpusmill.coreference.templates import (
     ANAPHOR,
     ANTECEDENT,
@@ -51,11 +50,10 @@ class Document:
 
     def pair(self, antecedent: int, anaphor: int) -> list[int]:
         if (antecedent, anaphor) not in self._pairs:
-            values = np.zeros(len(PAIR_ATOMS), np.uint64)
-            row = np.empty(64, np.int64)
+            values = np.zeros((1, len(PAIR_ATOMS)), np.uint64)
             one, two = self.begin + antecedent, self.begin + anaphor
-            pair_values(self.table, one, two, COLUMNS, row, values)
-            self._pairs[antecedent, anaphor] = [int(value) for value in values]
+            compare(self.table, two, one, one + 1, values)
+            self._pairs[antecedent, anaphor] = [int(value) for value in values[0]]
         return self._pairs[antecedent, anaphor]
 
     def features(self, tree: Tree, antecedent: int) -> list[Key]:
@@ -230,11 +228,27 @@ def search(
 # ---- learning ----
 
 
-class Learner:
-    """Weights by feature, and the loss of each update."""
+class Weights(Counter[Key]):
+    """An exact map; a feature that was never updated has its weight in a table, or 0."""
 
-    def __init__(self, kind: str = "perceptron", limit: float = 1.0):
-        self.weights: Counter[Key] = Counter()
+    def __init__(self, first: Mapping[Key, float] | None = None):
+        super().__init__()
+        self.first = first
+
+    def __missing__(self, key: Key) -> Any:
+        return self.first[key] if self.first is not None else 0
+
+
+class Learner:
+    """Updates of an exact map."""
+
+    def __init__(
+        self,
+        kind: str = "perceptron",
+        limit: float = 1.0,
+        first: Mapping[Key, float] | None = None,
+    ):
+        self.weights = Weights(first)
         self.kind, self.limit = kind, limit
 
     def update(self, delta: Counter[Key], loss: float) -> None:

@@ -148,15 +148,15 @@ def test_hashed_features_learn_what_an_exact_map_learns(window):
 @pytest.mark.parametrize("kind", ["pa", "pa1", "pa2"])
 def test_passive_aggressive_learning_is_that_of_an_exact_map_up_to_rounding(kind):
     prepared = prepare(random_batch(12, documents=3, sentences=2), LOCAL)
-    learner, exact = new_learner(BITS, kind, 0.02), slow.Learner(kind, 0.02)
+    first = np.random.default_rng(0).normal(0, 0.1, 1 << 22)  # no two arcs are equally good
+    learner = new_learner(22, kind, 0.02, first)
+    exact = slow.Learner(kind, 0.02, slow.Hashed(first, 42))
     for number in [0, 1, 2] * 2:
         text = slow.Document(prepared, number)
-        found = learn_greedy(
-            prepared.arcs, number, learner, SHIFT, 1000, prepared.mentions.clusters
-        )
+        found = learn_greedy(prepared.arcs, number, learner, 42, 1000, prepared.mentions.clusters)
         assert found == slow.learn_greedy(text, exact)
     for key, weight in exact.weights.items():
-        assert learner.weights[slow.place_of(key, SHIFT)] == pytest.approx(weight, abs=1e-12)
+        assert learner.weights[slow.place_of(key, 42)] == pytest.approx(weight, abs=1e-12)
 
 
 def test_many_passes_over_few_documents_leave_no_errors():

@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from corpusmill.coreference.arcs import COLUMNS
-from corpusmill.coreference.pairs import PAIR_ATOMS, edit_distance, pair_values
+from corpusmill.coreference.pairs import PAIR_ATOMS, compare, edit_distance
 from tests.coreference import slow
 from tests.coreference.samples import Prepared, Row, batch_of, document, prepare, random_batch
 
@@ -35,7 +34,7 @@ def values_of(row: Row, antecedent: int, anaphor: int) -> dict[str, int]:
     return dict(zip(PAIR_ATOMS, values, strict=True))
 
 
-def compare(one: str, two: str, **more) -> dict[str, int]:
+def between(one: str, two: str, **more) -> dict[str, int]:
     """The values of two phrases in neighbouring sentences."""
     return values_of(document("a", sentences(one, two), **more), 0, 1)
 
@@ -55,7 +54,7 @@ def compare(one: str, two: str, **more) -> dict[str, int]:
     ],
 )
 def test_matches_of_strings(one, two, match):
-    found = compare(one, two)
+    found = between(one, two)
     assert found["match"] == match
     assert found["exact"] == 1 + (match == 5)
     assert found["core"] == 1 + (match >= 4)
@@ -74,7 +73,7 @@ def test_matches_of_strings(one, two, match):
     ],
 )
 def test_a_head_may_be_among_the_words_of_the_other(one, two, inside):
-    assert compare(one, two)["inside"] == inside
+    assert between(one, two)["inside"] == inside
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_a_head_may_be_among_the_words_of_the_other(one, two, inside):
     ],
 )
 def test_new_content_words_of_the_anaphor_are_counted(one, two, extra):
-    assert compare(one, two)["extra"] == extra
+    assert between(one, two)["extra"] == extra
 
 
 @pytest.mark.parametrize(
@@ -106,14 +105,14 @@ def test_new_content_words_of_the_anaphor_are_counted(one, two, extra):
     ],
 )
 def test_abbreviations(one, two, alias):
-    assert compare(one, two)["alias"] == alias
+    assert between(one, two)["alias"] == alias
 
 
 @pytest.mark.parametrize(
     ("speakers", "speaker"), [(["", ""], 1), (["Bo", "Bo"], 2), (["Bo", "Ann"], 3), (["Bo", ""], 3)]
 )
 def test_speakers(speakers, speaker):
-    assert compare("I", "you", speakers=speakers)["speaker"] == speaker
+    assert between("I", "you", speakers=speakers)["speaker"] == speaker
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_speakers(speakers, speaker):
     ],
 )
 def test_heads_are_compared_by_letters(one, two, edit):
-    assert compare(one, two)["edit"] == edit
+    assert between(one, two)["edit"] == edit
 
 
 @pytest.mark.parametrize(
@@ -171,7 +170,7 @@ def distances() -> dict[int, dict[str, int]]:
     ],
 )
 def test_gender_and_number_may_be_at_odds(one, two, agree):
-    assert compare(one, two)["agree"] == agree
+    assert between(one, two)["agree"] == agree
 
 
 def test_both_gender_and_number_may_be_at_odds():
@@ -186,7 +185,7 @@ def test_both_gender_and_number_may_be_at_odds():
 )
 def test_types_of_entities(labels, entity):
     spans = [(2 * at, 2 * at + 1, label) for at, label in enumerate(labels)]
-    assert compare("Quist", "Tobel", entities=spans)["entity"] == entity
+    assert between("Quist", "Tobel", entities=spans)["entity"] == entity
 
 
 NESTED = (
@@ -269,10 +268,20 @@ def test_all_values_of_random_pairs_are_in_their_ranges():
     }  # fmt: skip
     least = dict.fromkeys(PAIR_ATOMS, 1) | dict.fromkeys(["edit", "clause", "apposition"], 0)
     least["entity"] = 0
-    row, values = np.empty(64, np.int64), np.empty(len(PAIR_ATOMS), np.uint64)
-    for begin, end in zip(prepared.mentions.offsets, prepared.mentions.offsets[1:], strict=False):
-        for anaphor in range(begin, end):
-            for antecedent in range(begin, anaphor):
-                pair_values(prepared.table, antecedent, anaphor, COLUMNS, row, values)
-                for name, value in zip(PAIR_ATOMS, values.tolist(), strict=True):
+    for number in range(4):
+        text = slow.Document(prepared, number)
+        for anaphor in range(text.count):
+            for antecedent in range(anaphor):
+                for name, value in zip(PAIR_ATOMS, text.pair(antecedent, anaphor), strict=True):
                     assert name == "path" or least[name] <= value <= most[name], name
+
+
+def test_many_antecedents_are_compared_as_each_alone():
+    prepared = prepare(random_batch(5, documents=4))
+    for number in range(4):
+        text = slow.Document(prepared, number)
+        for anaphor in range(1, text.count):
+            values = np.empty((anaphor, len(PAIR_ATOMS)), np.uint64)
+            at = text.begin + anaphor
+            compare(prepared.table, at, text.begin, at, values)
+            assert values.tolist() == [text.pair(each, anaphor) for each in range(anaphor)]

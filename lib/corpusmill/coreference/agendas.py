@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 
 from corpusmill.coreference.arcs import (
-    COLUMNS,
     Arcs,
     local_features,
     most_features,
@@ -30,10 +29,10 @@ from corpusmill.coreference.beam import (
     new_agenda,
     new_trace,
     new_versions,
-    nonlocal_hash,
+    nonlocal_hashes,
     start_cluster,
 )
-from corpusmill.coreference.pairs import PAIR_ATOMS, pair_values
+from corpusmill.coreference.pairs import PAIR_ATOMS, compare
 from corpusmill.coreference.updates import ROOT_LOSS, Learner, apply_update
 from corpusmill.types import AnyArray
 
@@ -102,8 +101,8 @@ def tree_features(
     versions = new_versions(mentions, 1)
     cluster = np.empty(mentions, np.int64)
     child = np.full(mentions, -1)
-    row = np.empty(64, np.int64)
-    values = np.empty(len(PAIR_ATOMS), np.uint64)
+    values = np.empty((1, len(PAIR_ATOMS)), np.uint64)
+    hashes = np.empty(arcs.slots.shape[2], np.uint64)
     differ = False
     for mention in range(mentions):
         antecedent, kind = tree[mention], arcs.types[begin + mention]
@@ -119,12 +118,13 @@ def tree_features(
             cluster[mention] = start_cluster(versions, mention, kind)
             continue
         if differ:
-            pair_values(arcs.attributes, begin + antecedent, begin + mention, COLUMNS, row, values)
-            for template in range(arcs.slots.shape[2]):
-                hashed = nonlocal_hash(
-                    arcs, template, begin, antecedent, mention,
-                    versions, cluster[antecedent], tree[antecedent], child[antecedent], values,
-                )  # fmt: skip
+            above = begin + antecedent
+            compare(arcs.attributes, begin + mention, above, above + 1, values)
+            nonlocal_hashes(
+                arcs, begin, antecedent, mention, versions, cluster[antecedent],
+                tree[antecedent], child[antecedent], values, 0, hashes,
+            )  # fmt: skip
+            for hashed in hashes:
                 places[count] = place(hashed, shift)
                 learner.delta[places[count]] += sign
                 count += 1

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from corpusmill.coreference.attributes import ATOMS, MentionTable
-from corpusmill.coreference.pairs import PAIR_ATOMS, pair_values
+from corpusmill.coreference.attributes import MentionTable
+from corpusmill.coreference.pairs import PAIR_ATOMS, compare
 from corpusmill.coreference.templates import (
     ANAPHOR,
     ANTECEDENT,
@@ -23,9 +23,6 @@ from corpusmill.coreference.templates import (
     Templates,
 )
 from corpusmill.types import AnyArray, Floats, Offsets
-
-COLUMNS = np.array([ATOMS.index(name) for name in ("core", "string", "entity", "head")])
-_LETTERS = 64
 
 
 class Arcs(NamedTuple):
@@ -40,6 +37,8 @@ class Arcs(NamedTuple):
         Finished hashes.
     left, right : uint64, shape (mentions, pair templates)
         What the antecedent and the anaphor add to a hash.
+    pair_bounds : int64, shape (2,)
+        Pair templates before the first have no atom of pairs, those before the second have one.
     pair_offsets : Offsets, shape (pair templates + 1,)
     pair_atoms : int64, shape (atoms,)
     pair_salts : uint64, shape (atoms,)
@@ -59,6 +58,7 @@ class Arcs(NamedTuple):
     antecedent: AnyArray
     left: AnyArray
     right: AnyArray
+    pair_bounds: AnyArray
     pair_offsets: Offsets
     pair_atoms: AnyArray
     pair_salts: AnyArray
@@ -108,7 +108,8 @@ def build_arcs(
     near, far_pairs = _pair_part(pair), _pair_part(far)
     return Arcs(
         offsets, attributes, unary[0], unary[1], unary[2], left, right,
-        near[0], near[1], near[2], np.stack(slots), _cluster_part(far),
+        np.searchsorted(np.diff(near[0]), [1, 2]), near[0], near[1], near[2],
+        np.stack(slots), _cluster_part(far),
         far_pairs[0], far_pairs[1], far_pairs[2], attributes.types,
     )  # fmt: skip
 
@@ -183,7 +184,7 @@ def pair_scores(
     weights : float64, shape (2^(64 - shift),)
     shift : int
     values : uint64, at least shape (anaphor - low, PAIR_ATOMS)
-        Written: `pair_values` of each antecedent.
+        Written: `pairs.compare` of each antecedent.
     out : float64, at least shape (anaphor - low,)
         Added to.
 
@@ -191,18 +192,27 @@ def pair_scores(
     -----
     O(antecedents times templates).
     """
-    row = np.empty(_LETTERS, np.int64)
-    templates = arcs.left.shape[1]
-    right = arcs.right[anaphor]
+    compare(arcs.attributes, anaphor, low, anaphor, values)
+    # Bound once: to take an array out of a tuple costs more than a weight.
+    left, right = arcs.left, arcs.right
+    atoms, salts, offsets = arcs.pair_atoms, arcs.pair_salts, arcs.pair_offsets
+    templates = left.shape[1]
+    bare, single = arcs.pair_bounds[0], arcs.pair_bounds[1]
     for antecedent in range(low, anaphor):
         at = antecedent - low
-        pair_values(arcs.attributes, antecedent, anaphor, COLUMNS, row, values[at])
-        left = arcs.left[antecedent]
         total = 0.0
-        for template in range(templates):
-            hashed = left[template] + right[template]
-            for atom in range(arcs.pair_offsets[template], arcs.pair_offsets[template + 1]):
-                hashed += values[at, arcs.pair_atoms[atom]] * arcs.pair_salts[atom]
+        for template in range(bare):
+            hashed = left[antecedent, template] + right[anaphor, template]
+            total += weights[place(hashed, shift)]
+        for template in range(bare, single):
+            hashed = left[antecedent, template] + right[anaphor, template]
+            atom = template - bare
+            hashed += values[at, atoms[atom]] * salts[atom]
+            total += weights[place(hashed, shift)]
+        for template in range(single, templates):
+            hashed = left[antecedent, template] + right[anaphor, template]
+            for atom in range(offsets[template], offsets[template + 1]):
+                hashed += values[at, atoms[atom]] * salts[atom]
             total += weights[place(hashed, shift)]
         out[at] += total
 
@@ -290,13 +300,12 @@ def local_features(arcs: Arcs, antecedent: int, anaphor: int, shift: int, places
     for template in range(arcs.antecedent.shape[1]):
         places[count] = place(arcs.antecedent[antecedent, template], shift)
         count += 1
-    values = np.empty(len(PAIR_ATOMS), np.uint64)
-    row = np.empty(_LETTERS, np.int64)
-    pair_values(arcs.attributes, antecedent, anaphor, COLUMNS, row, values)
+    values = np.empty((1, len(PAIR_ATOMS)), np.uint64)
+    compare(arcs.attributes, anaphor, antecedent, antecedent + 1, values)
     for template in range(arcs.left.shape[1]):
         hashed = arcs.left[antecedent, template] + arcs.right[anaphor, template]
         for atom in range(arcs.pair_offsets[template], arcs.pair_offsets[template + 1]):
-            hashed += values[arcs.pair_atoms[atom]] * arcs.pair_salts[atom]
+            hashed += values[0, arcs.pair_atoms[atom]] * arcs.pair_salts[atom]
         places[count] = place(hashed, shift)
         count += 1
     return count

@@ -163,9 +163,8 @@ def grow_cluster(versions: Versions, cluster: int, mention: int, kind: int) -> i
 
 
 @njit(cache=True, nogil=True)
-def nonlocal_hash(
+def nonlocal_hashes(
     arcs: Arcs,
-    template: int,
     begin: int,
     antecedent: int,
     anaphor: int,
@@ -174,13 +173,14 @@ def nonlocal_hash(
     grand: int,
     sibling: int,
     values: AnyArray,
-) -> int:
-    """Sum the atoms of a non-local template on an arc.
+    row: int,
+    hashes: AnyArray,
+) -> None:
+    """Sum the atoms of the non-local templates on an arc.
 
     Parameters
     ----------
     arcs : Arcs
-    template : int
     begin : int
         The document's first mention in the batch.
     antecedent, anaphor, grand, sibling : int
@@ -188,24 +188,31 @@ def nonlocal_hash(
     versions : Versions
     version : int
         The antecedent's cluster.
-    values : uint64, shape (PAIR_ATOMS,)
-        Of the arc.
+    values : uint64, shape (antecedents, PAIR_ATOMS)
+    row : int
+        The arc's row of `values`.
+    hashes : uint64, shape (non-local templates,)
+        Written.
     """
-    none = arcs.slots.shape[1] - 1
-    slots = arcs.slots
-    hashed = slots[ANAPHOR, begin + anaphor, template]
-    hashed += slots[ANTECEDENT, begin + antecedent, template]
-    hashed += slots[GRAND, begin + grand if grand >= 0 else none, template]
-    hashed += slots[SIBLING, begin + sibling if sibling >= 0 else none, template]
-    hashed += slots[FIRST, begin + versions.firsts[version], template]
-    hashed += slots[LAST, begin + versions.lasts[version], template]
-    salts = arcs.cluster_salts
-    hashed += np.uint64(min(versions.sizes[version], SIZES)) * salts[0, template]
-    hashed += versions.shapes[version] * salts[1, template]
-    hashed += np.uint64(1 + _start_bin(versions.firsts[version])) * salts[2, template]
-    for atom in range(arcs.nonlocal_offsets[template], arcs.nonlocal_offsets[template + 1]):
-        hashed += values[arcs.nonlocal_atoms[atom]] * arcs.nonlocal_salts[atom]
-    return hashed
+    slots, salts = arcs.slots, arcs.cluster_salts
+    offsets, atoms, pair_salts = arcs.nonlocal_offsets, arcs.nonlocal_atoms, arcs.nonlocal_salts
+    none = slots.shape[1] - 1
+    grand = begin + grand if grand >= 0 else none
+    sibling = begin + sibling if sibling >= 0 else none
+    first, last = begin + versions.firsts[version], begin + versions.lasts[version]
+    size = np.uint64(min(versions.sizes[version], SIZES))
+    shape = versions.shapes[version]
+    start = np.uint64(1 + _start_bin(versions.firsts[version]))
+    for template in range(slots.shape[2]):
+        hashed = slots[ANAPHOR, begin + anaphor, template]
+        hashed += slots[ANTECEDENT, begin + antecedent, template]
+        hashed += slots[GRAND, grand, template] + slots[SIBLING, sibling, template]
+        hashed += slots[FIRST, first, template] + slots[LAST, last, template]
+        hashed += size * salts[0, template] + shape * salts[1, template]
+        hashed += start * salts[2, template]
+        for atom in range(offsets[template], offsets[template + 1]):
+            hashed += values[row, atoms[atom]] * pair_salts[atom]
+        hashes[template] = hashed
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -274,31 +281,32 @@ def expand(
     if latent_root or not only:
         for item in range(size):
             count = _insert(found, count, agenda.scores[item] + root, item, -1)
-    seen_versions = np.empty(size, np.int64)
-    seen_scores = np.empty(size)
-    window = agenda.versions.shape[1]
+    seen_versions, seen_scores = np.empty(size, np.int64), np.empty(size)
+    hashes = np.empty(templates, np.uint64)
+    scores, in_version = agenda.scores, agenda.versions
+    grands, children = agenda.antecedents, agenda.children
+    window = in_version.shape[1]
     for antecedent in range(mention - 1, low - 1, -1):
         k, slot = antecedent - low, antecedent % window
         if only and not allowed[k]:
             continue
         seen = 0
         for item in range(size):
-            version = agenda.versions[item, slot]
+            version = in_version[item, slot]
             at = 0
             while at < seen and seen_versions[at] != version:
                 at += 1
             if at == seen:
-                grand, sibling = agenda.antecedents[item, slot], agenda.children[item, slot]
+                nonlocal_hashes(
+                    arcs, begin, antecedent, mention, versions, version,
+                    grands[item, slot], children[item, slot], values, k, hashes,
+                )  # fmt: skip
                 total = local[k]
                 for template in range(templates):
-                    hashed = nonlocal_hash(
-                        arcs, template, begin, antecedent, mention,
-                        versions, version, grand, sibling, values[k],
-                    )  # fmt: skip
-                    total += weights[place(hashed, shift)]
+                    total += weights[place(hashes[template], shift)]
                 seen_versions[seen], seen_scores[seen] = version, total
                 seen += 1
-            score = agenda.scores[item] + seen_scores[at]
+            score = scores[item] + seen_scores[at]
             if count < len(found[0]) or score > found[0][count - 1]:
                 count = _insert(found, count, score, item, antecedent)
     return count

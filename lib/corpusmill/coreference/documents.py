@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from corpusmill.coreference.checks import refuse_broken_documents
 from corpusmill.coreference.languages import QUOTES, TAG_CLASSES, head_rules
 from corpusmill.coreference.syntax import find_heads, quoted_tokens
 from corpusmill.frames import list_offsets
@@ -170,10 +171,16 @@ def read_batch(batch: pa.RecordBatch, language: str) -> Documents:
     -------
     Documents
 
+    Raises
+    ------
+    DataError
+        DATA01: a document is not as it must be; see `checks.refuse_broken_documents`.
+
     Notes
     -----
-    O(tokens + constituents).
+    O(tokens + constituents + mentions log mentions).
     """
+    refuse_broken_documents(batch)
     offsets = list_offsets(batch.column("words"))
     words, tags = _distinct(batch, "words"), _distinct(batch, "pos")
     sentences = _flat(batch, "sentence_offsets")

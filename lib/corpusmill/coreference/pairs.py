@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from corpusmill.coreference.attributes import PRONOUN, MentionTable
+from corpusmill.coreference.attributes import ATOMS, PRONOUN, MentionTable
 from corpusmill.coreference.languages import ADJECTIVE, COMMON_NOUN, NUMBER, PROPER_NOUN
 from corpusmill.types import AnyArray
 
@@ -28,8 +28,10 @@ PAIR_ATOMS = (
     "agree",
     "entity",
 )
-"""Names of the values of `pair_values`, as templates write them."""
+"""Names of the values of `compare`, as templates write them."""
+_CORE, _STRING, _ENTITY = (ATOMS.index(name) for name in ("core", "string", "entity"))
 _WORDS = 12
+_LETTERS = 64
 _PRIME = 0x9E3779B97F4A7C15
 
 
@@ -50,30 +52,14 @@ def _distance_bin(distance: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _has_word(attributes: MentionTable, word: int, mention: int) -> bool:
-    bit = np.uint64(1) << (word >> np.uint64(58))
-    if not attributes.masks[mention] & bit:
+def _has_word(words: AnyArray, start: int, end: int, head: int, mask: int, word: int) -> bool:
+    """Tell whether a mention has a word among its first `_WORDS` or as its head."""
+    if not mask & (np.uint64(1) << (word >> np.uint64(58))):
         return False
-    start = attributes.starts[mention]
-    for token in range(start, min(attributes.ends[mention], start + _WORDS)):
-        if attributes.words[token] == word:
+    for token in range(start, min(end, start + _WORDS)):
+        if words[token] == word:
             return True
-    return bool(attributes.words[attributes.heads[mention]] == word)
-
-
-@njit(cache=True, nogil=True)
-def _extra_words(attributes: MentionTable, antecedent: int, anaphor: int) -> int:
-    """Count content words of the anaphor that the antecedent lacks: 0, 1, 2 or more."""
-    count = 0
-    start = attributes.cores[anaphor]
-    for token in range(start, min(attributes.ends[anaphor], start + _WORDS)):
-        kind = attributes.classes[token]
-        content = COMMON_NOUN <= kind <= PROPER_NOUN or NUMBER <= kind <= ADJECTIVE
-        if content and not _has_word(attributes, attributes.words[token], antecedent):
-            count += 1
-            if count == 2:
-                break
-    return count
+    return bool(words[head] == word)
 
 
 @njit(cache=True, nogil=True)
@@ -107,89 +93,63 @@ def edit_distance(first: AnyArray, second: AnyArray, row: AnyArray) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _edit_bin(attributes: MentionTable, antecedent: int, anaphor: int, row: AnyArray) -> int:
-    """Distance of the heads by the longer's length: 1 equal, 2 to 1/4, 3 to 1/2, 4 more."""
-    first = attributes.codes[attributes.heads[antecedent]]
-    second = attributes.codes[attributes.heads[anaphor]]
-    offsets = attributes.letter_offsets
-    one = attributes.letters[offsets[first] : offsets[first + 1]]
-    two = attributes.letters[offsets[second] : offsets[second + 1]]
-    longer, shorter = max(len(one), len(two)), min(len(one), len(two))
-    if (
-        attributes.words[attributes.heads[antecedent]]
-        == attributes.words[attributes.heads[anaphor]]
-    ):
-        return 1
+def _edit_bin(
+    letters: AnyArray, begin: int, end: int, other_begin: int, other_end: int, row: AnyArray
+) -> int:
+    """Distance of two different words by the longer's length: 2 to 1/4, 3 to 1/2, 4 more."""
+    longer = max(end - begin, other_end - other_begin)
+    shorter = min(end - begin, other_end - other_begin)
     if 2 * (longer - shorter) > longer or longer >= len(row):
         return 4
-    if (one[0] != two[0]) and (one[-1] != two[-1]):
+    first, last = letters[begin], letters[end - 1]
+    if first != letters[other_begin] and last != letters[other_end - 1]:
         return 4
-    distance = edit_distance(one, two, row)
+    distance = edit_distance(letters[begin:end], letters[other_begin:other_end], row)
     if 4 * distance <= longer:
         return 2
     return 3 if 2 * distance <= longer else 4
 
 
 @njit(cache=True, nogil=True)
-def _path(attributes: MentionTable, antecedent: int, anaphor: int) -> tuple[np.uint64, int]:
-    """Hash the labels from one mention up to the lowest common constituent and down to the other.
-
-    The second value is 1 if the anaphor stands directly below the antecedent's parent with one
-    sibling at most between them, which is how an apposition looks.
-    """
-    first, second = attributes.nodes[antecedent], attributes.nodes[anaphor]
+def _path(first: int, second: int, parents: AnyArray, labels: AnyArray) -> np.uint64:
+    """Hash the labels from one constituent up to the lowest common one and down to the other."""
     up, down = np.uint64(1), np.uint64(2)
-    if first < 0 or second < 0:
-        return np.uint64(0), 0
-    sister = attributes.parents[first] == attributes.parents[second] and first != second
     # In preorder a constituent's number is above those of all around it.
     while first != second:
         if first > second:
-            up = up * np.uint64(_PRIME) + attributes.node_labels[first]
-            first = attributes.parents[first]
+            up = up * np.uint64(_PRIME) + labels[first]
+            first = parents[first]
         else:
-            down = down * np.uint64(_PRIME) + attributes.node_labels[second]
-            second = attributes.parents[second]
+            down = down * np.uint64(_PRIME) + labels[second]
+            second = parents[second]
         if first < 0 or second < 0:
-            return np.uint64(0), 0
-    near = attributes.starts[anaphor] - attributes.ends[antecedent] == 1
-    return up ^ (down * np.uint64(_PRIME)) ^ attributes.node_labels[first], int(sister and near)
+            return np.uint64(0)
+    if first < 0:
+        return np.uint64(0)
+    return up ^ (down * np.uint64(_PRIME)) ^ labels[first]
 
 
 @njit(cache=True, nogil=True)
-def _agreement(attributes: MentionTable, antecedent: int, anaphor: int) -> int:
+def _agreement(gender: int, other: int, number: int, other_number: int) -> int:
     """1 if gender and number are not at odds, 2 gender is, 3 number is, 4 both are."""
-    one, two = attributes.genders[antecedent], attributes.genders[anaphor]
+    odd = gender * other != 0 and gender != other
     # Genders 1 and 2 are both persons, 4.
-    odd = one * two != 0 and one != two
-    if odd and (one == 4 or two == 4):
-        odd = one == 3 or two == 3
-    first, second = attributes.numbers[antecedent], attributes.numbers[anaphor]
-    number = first * second != 0 and first != second
-    return 1 + int(odd) + 2 * int(number)
+    if odd and (gender == 4 or other == 4):
+        odd = gender == 3 or other == 3
+    numbers = number * other_number != 0 and number != other_number
+    return 1 + int(odd) + 2 * int(numbers)
 
 
 @njit(cache=True, nogil=True)
-def pair_values(
-    attributes: MentionTable,
-    antecedent: int,
-    anaphor: int,
-    columns: AnyArray,
-    row: AnyArray,
-    values: AnyArray,
-) -> None:
-    """Compare an anaphor with a possible antecedent.
+def compare(table: MentionTable, anaphor: int, low: int, high: int, values: AnyArray) -> None:
+    """Compare an anaphor with mentions before it.
 
     Parameters
     ----------
-    attributes : MentionTable
-    antecedent, anaphor : int
-        Mentions, the first before the second.
-    columns : int64, shape (4,)
-        Where the atoms core, string, entity and head stand in `attributes.ATOMS`.
-    row : int64
-        Scratch of `edit_distance`.
-    values : uint64, shape (PAIR_ATOMS,)
+    table : MentionTable
+    anaphor, low, high : int
+        The anaphor, and the antecedents ``low:high`` that it is compared with.
+    values : uint64, at least shape (high - low, PAIR_ATOMS)
         Written: in the order of `PAIR_ATOMS` distances in sentences and in mentions, binned;
         5 equal strings, 4 equal but for determiners, 3 equal heads and no new content word, 2
         equal heads, 1 none; the same each as 1 (no) or 2 (yes); whether a head is among the
@@ -199,49 +159,104 @@ def pair_values(
 
     Notes
     -----
-    O(words of the mentions, `_WORDS` at most, and constituents between them).
+    O(words of the mentions, `_WORDS` at most, and constituents between them) a pair.
     """
-    a = attributes
-    values[0] = 1 + _distance_bin(a.sentences[anaphor] - a.sentences[antecedent])
-    values[1] = _distance_bin(anaphor - antecedent)
-    atoms = a.atoms
-    core = atoms[antecedent, columns[0]] == atoms[anaphor, columns[0]]
-    exact = atoms[antecedent, columns[1]] == atoms[anaphor, columns[1]]
-    one, two = a.words[a.heads[antecedent]], a.words[a.heads[anaphor]]
-    head = one == two
-    pronouns = a.types[antecedent] == PRONOUN or a.types[anaphor] == PRONOUN
-    extra = 0 if pronouns else _extra_words(a, antecedent, anaphor)
-    match = 1
+    _compare_words(table, anaphor, low, high, values)
+    _compare_places(table, anaphor, low, high, values)
+
+
+@njit(cache=True, nogil=True)
+def _content_words(table: MentionTable, mention: int) -> AnyArray:
+    """Give the nouns, adjectives and numbers of a mention, `_WORDS` at most; uint64."""
+    content, count = np.empty(_WORDS, np.uint64), 0
+    start = table.cores[mention]
+    for token in range(start, min(table.ends[mention], start + _WORDS)):
+        kind = table.classes[token]
+        if COMMON_NOUN <= kind <= PROPER_NOUN or NUMBER <= kind <= ADJECTIVE:
+            content[count] = table.words[token]
+            count += 1
+    return content[:count]
+
+
+@njit(cache=True, nogil=True)
+def _compare_words(
+    table: MentionTable, anaphor: int, low: int, high: int, values: AnyArray
+) -> None:
+    # Bound once: to hand the table on costs more than a comparison.
+    atoms, types, words, heads = table.atoms, table.types, table.words, table.heads
+    starts, ends, masks = table.starts, table.ends, table.masks
+    letters, offsets, codes = table.letters, table.letter_offsets, table.codes
+    acronyms, initials = table.acronyms, table.initials
+    row, content = np.empty(_LETTERS, np.int64), _content_words(table, anaphor)
+    start, end, head, seen = starts[anaphor], ends[anaphor], heads[anaphor], masks[anaphor]
+    word, string, bare = words[head], atoms[anaphor, _STRING], atoms[anaphor, _CORE]
+    letter, letter_end = offsets[codes[head]], offsets[codes[head] + 1]
+    for antecedent in range(low, high):
+        at, other_head = antecedent - low, heads[antecedent]
+        other = words[other_head]
+        begin, stop, mask = starts[antecedent], ends[antecedent], masks[antecedent]
+        extra, inside, edit = 0, 0, 0
+        if types[anaphor] != PRONOUN and types[antecedent] != PRONOUN:
+            for each in content:
+                extra += int(not _has_word(words, begin, stop, other_head, mask, each))
+            edit = 1
+            if other != word:
+                inside = int(_has_word(words, begin, stop, other_head, mask, word))
+                inside += 2 * int(_has_word(words, start, end, head, seen, other))
+                first, last = offsets[codes[other_head]], offsets[codes[other_head] + 1]
+                edit = _edit_bin(letters, first, last, letter, letter_end, row)
+        core, exact = atoms[antecedent, _CORE] == bare, atoms[antecedent, _STRING] == string
+        short = acronyms[antecedent] != 0 and acronyms[antecedent] == initials[anaphor]
+        long = acronyms[anaphor] != 0 and acronyms[anaphor] == initials[antecedent]
+        values[at, 2] = _match(exact, core, other == word, extra)
+        values[at, 3] = 1 + int(exact)
+        values[at, 4] = 1 + int(core)
+        values[at, 5] = 1 + int(other == word)
+        values[at, 6] = 1 + inside
+        values[at, 7] = 1 + min(extra, 2)
+        values[at, 8] = 1 + int(short or long)
+        values[at, 11] = edit
+
+
+@njit(cache=True, nogil=True)
+def _match(exact: bool, core: bool, head: bool, extra: int) -> int:
     if exact:
-        match = 5
-    elif core:
-        match = 4
-    elif head:
-        match = 3 if extra == 0 else 2
-    values[2] = match
-    values[3] = 1 + int(exact)
-    values[4] = 1 + int(core)
-    values[5] = 1 + int(head)
-    inside = 0
-    if not pronouns and not head:
-        inside = int(_has_word(a, two, antecedent)) + 2 * int(_has_word(a, one, anaphor))
-    values[6] = 1 + inside
-    values[7] = 1 + extra
-    alias = (a.acronyms[antecedent] != 0 and a.acronyms[antecedent] == a.initials[anaphor]) or (
-        a.acronyms[anaphor] != 0 and a.acronyms[anaphor] == a.initials[antecedent]
-    )
-    values[8] = 1 + int(alias)
-    values[9] = 1 + int(a.ends[anaphor] <= a.ends[antecedent])
-    first, second = a.speakers[a.heads[antecedent]], a.speakers[a.heads[anaphor]]
-    values[10] = 1 if first == 0 and second == 0 else (2 if first == second else 3)
-    values[11] = 0 if pronouns else _edit_bin(a, antecedent, anaphor, row)
-    values[12] = values[13] = values[14] = 0
-    if a.sentences[antecedent] == a.sentences[anaphor]:
-        path, apposition = _path(a, antecedent, anaphor)
-        values[12] = path
-        values[13] = 1 + int(a.clauses[antecedent] == a.clauses[anaphor])
-        values[14] = 1 + apposition
-    values[15] = _agreement(a, antecedent, anaphor)
-    label = atoms[anaphor, columns[2]]
-    other = atoms[antecedent, columns[2]]
-    values[16] = 0 if label == 0 or other == 0 else 1 + int(label == other)
+        return 5
+    if core:
+        return 4
+    if head:
+        return 3 if extra == 0 else 2
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def _compare_places(
+    table: MentionTable, anaphor: int, low: int, high: int, values: AnyArray
+) -> None:
+    atoms, heads, starts, ends = table.atoms, table.heads, table.starts, table.ends
+    nodes, parents, labels, clauses = table.nodes, table.parents, table.node_labels, table.clauses
+    sentences, speakers = table.sentences, table.speakers
+    genders, numbers = table.genders, table.numbers
+    sentence, speaker, node = sentences[anaphor], speakers[heads[anaphor]], nodes[anaphor]
+    label = atoms[anaphor, _ENTITY]
+    for antecedent in range(low, high):
+        at, above = antecedent - low, nodes[antecedent]
+        other, kind = speakers[heads[antecedent]], atoms[antecedent, _ENTITY]
+        silent = speaker == 0 and other == 0
+        values[at, 0] = 1 + _distance_bin(sentence - sentences[antecedent])
+        values[at, 1] = _distance_bin(anaphor - antecedent)
+        values[at, 9] = 1 + int(ends[anaphor] <= ends[antecedent])
+        values[at, 10] = 1 if silent else 3 - int(speaker == other)
+        values[at, 12] = values[at, 13] = values[at, 14] = 0
+        if sentences[antecedent] == sentence:
+            sister = False
+            if node >= 0 and above >= 0:
+                values[at, 12] = _path(above, node, parents, labels)
+                sister = parents[above] == parents[node] and above != node
+            values[at, 13] = 1 + int(clauses[antecedent] == clauses[anaphor])
+            # Beside each other with one token, a comma, between them.
+            values[at, 14] = 1 + int(sister and starts[anaphor] - ends[antecedent] == 1)
+        values[at, 15] = _agreement(
+            genders[antecedent], genders[anaphor], numbers[antecedent], numbers[anaphor]
+        )
+        values[at, 16] = 0 if label == 0 or kind == 0 else 1 + int(label == kind)

@@ -94,7 +94,7 @@ class Templates(NamedTuple):
     antecedent : Group
         With atoms of the antecedent only.
     pair : Group
-        The other local ones.
+        The other local ones, those with fewest atoms of pairs first.
     nonlocal_ : Group
     """
 
@@ -153,13 +153,18 @@ def _atom(name: str, place: str) -> Atom:
 def compile_templates(templates: list[Template]) -> Templates:
     """Sort templates by what they need, and write them as arrays."""
     local = [each for each in templates if each.local]
+    both = [each for each in local if each.slots not in ({ANAPHOR}, {ANTECEDENT})]
     return Templates(
         _group(_of_root(local), "root"),
         _group([each for each in local if each.slots == {ANAPHOR}]),
         _group([each for each in local if each.slots == {ANTECEDENT}]),
-        _group([each for each in local if each.slots not in ({ANAPHOR}, {ANTECEDENT})]),
+        _group(sorted(both, key=_pair_atoms)),
         _group([each for each in templates if not each.local]),
     )
+
+
+def _pair_atoms(template: Template) -> int:
+    return sum(slot == PAIR for slot, _ in template.atoms)
 
 
 def _of_root(templates: list[Template]) -> list[Template]:

@@ -5,14 +5,15 @@ Source: Björkelund & Kuhn (2014); McDonald, Hall & Mann (2010) for iterative pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from corpusmill.coreference.agendas import REGIMES, learn_beam
 from corpusmill.coreference.greedy import learn_greedy
-from corpusmill.coreference.preparation import Prepared
+from corpusmill.coreference.preparation import Preparation, Prepared
 from corpusmill.coreference.settings import LearnerSettings
 from corpusmill.coreference.updates import Learner, new_learner
 from corpusmill.types import AnyArray, Floats
@@ -102,6 +103,30 @@ def _learn(
     return learn_beam(
         piece.arcs, document, learner, shift, settings.window, clusters, settings.beam, regime
     )
+
+
+def learn_partition(
+    batches: Iterator[pa.RecordBatch],
+    preparation: Preparation,
+    weights: tuple[AnyArray, Floats],
+    seed: int,
+    iteration: int,
+) -> dict[str, Floats]:
+    """Make a pass over a partition's documents; the kernel of `fitting`.
+
+    The documents are put in the order of their ids and then shuffled, so that the order does not
+    depend on how Spark brought them.
+    """
+    settings = preparation.settings
+    first = dense(*weights, settings.bits)
+    rows = list(batches)
+    if not rows:
+        return learn_documents([], first, settings)
+    table = pa.Table.from_batches(rows).combine_chunks()
+    order = np.argsort(np.array(table.column("document_id").to_pylist(), object), kind="stable")
+    shuffled = order[order_of(seed, iteration).permutation(len(order))]
+    batch = table.take(pa.array(shuffled)).combine_chunks().to_batches()[0]
+    return learn_documents(preparation.prepare(batch, training=True), first, settings)
 
 
 def mixed(progress: Progress, sums: dict[str, Floats]) -> Progress:

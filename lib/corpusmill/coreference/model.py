@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +15,8 @@ from corpusmill.coreference.beam import beam_search
 from corpusmill.coreference.clusters import clusters_of_tree, kept_mentions
 from corpusmill.coreference.gender import GenderTable
 from corpusmill.coreference.greedy import best_first
-from corpusmill.coreference.learning import dense, sparse
+from corpusmill.coreference.learned import prepare_batch
+from corpusmill.coreference.learning import Progress, dense, learn_partition, mixed, sparse, start
 from corpusmill.coreference.nonreferential import Nonreferential
 from corpusmill.coreference.preparation import Preparation, Prepared, Vocabulary
 from corpusmill.coreference.settings import LearnerSettings
@@ -76,6 +78,41 @@ class CoreferenceModel:
     def settings(self) -> LearnerSettings:
         """The settings."""
         return self.preparation.settings
+
+    @classmethod
+    def fit(
+        cls,
+        batch: pa.RecordBatch,
+        settings: LearnerSettings,
+        seed: int = 13,
+        on_pass: Callable[[Progress, Preparation], None] | None = None,
+    ) -> CoreferenceModel:
+        """Train on documents in memory, in one partition.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            `DOCUMENT_ROWS`, with known clusters.
+        settings : LearnerSettings
+            ``partitions`` is not looked at.
+        seed : int
+            Of the order of documents.
+        on_pass : callable, optional
+            Called after each pass.
+
+        Returns
+        -------
+        CoreferenceModel
+        """
+        preparation = prepare_batch(batch, settings)
+        progress = start(settings)
+        for iteration in range(settings.iterations):
+            weights = sparse(progress.weights)
+            sums = learn_partition(iter([batch]), preparation, weights, seed, iteration)
+            progress = mixed(progress, sums)
+            if on_pass is not None:
+                on_pass(progress, preparation)
+        return cls(preparation, progress.average())
 
     def resolve(self, prepared: Prepared, document: int) -> tuple[AnyArray, Floats]:
         """Find the antecedents of a document's mentions.

@@ -88,7 +88,7 @@ def test_a_document_without_a_name_is_refused() -> None:
 
 
 def test_sound_documents_pass_wherever_they_stand() -> None:
-    empty = {name: [] for name in LISTS} | {"sentence_offsets": [0]}
+    empty: Row = {name: [] for name in LISTS} | {"sentence_offsets": [0]}
     one = document("one", ["(S (NN x))"])
     unknown = dict.fromkeys(("mention_starts", "mention_ends", "mention_clusters"))
     rows = [changed(**empty), sound(), one, changed(**unknown), sound()]

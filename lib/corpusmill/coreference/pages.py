@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from corpusmill.coreference.analysis import Example
 from corpusmill.coreference.errors import TYPES
 from corpusmill.pages import page
 from corpusmill.types import Floats
@@ -77,7 +78,6 @@ sub { line-height: 0; font-size: 78%; margin-inline: 0.05em; direction: ltr;
 WORDS = 3000
 """So many words of a document are shown."""
 
-_AROUND = 12
 _MISSED, _SPURIOUS, _ELSEWHERE = "−", "+", "≠"
 _LEGEND = (
     ("", "in brackets with the number of its cluster"),
@@ -114,27 +114,6 @@ class Document(NamedTuple):
     speakers: Sequence[str]
     gold: Sequence[Span]
     predicted: Sequence[Span]
-
-
-class Example(NamedTuple):
-    """An error: a link that the other side does not have.
-
-    Attributes
-    ----------
-    of : str
-        "recall" or "precision".
-    types : (int, int)
-        Types of the anaphor and of the antecedent, as of `errors.TYPES`.
-    document : Document
-    antecedent, anaphor : (int, int)
-        Starts and ends.
-    """
-
-    of: str
-    types: tuple[int, int]
-    document: Document
-    antecedent: tuple[int, int]
-    anaphor: tuple[int, int]
 
 
 class ErrorTable(NamedTuple):
@@ -241,16 +220,10 @@ def _examples(examples: Sequence[Example]) -> str:
 
 
 def _example(example: Example) -> str:
-    words, (start, end) = example.document.words, example.anaphor
-    begin, stop = max(start - _AROUND, 0), min(end + _AROUND, len(words))
-    before, inside, after = (
-        escape(" ".join(words[a:b])) for a, b in ((begin, start), (start, end), (end, stop))
-    )
-    antecedent = escape(" ".join(words[slice(*example.antecedent)]))
+    name, antecedent, before, anaphor, after = map(escape, example[2:])
     return (
-        f"<tr><td>{escape(example.document.name)}</td><td><bdi>{antecedent}</bdi></td>"
-        f'<td dir="auto">{"… " if begin else ""}{before} <strong>[{inside}]</strong> {after}'
-        f"{' …' if stop < len(words) else ''}</td></tr>"
+        f"<tr><td>{name}</td><td><bdi>{antecedent}</bdi></td>"
+        f'<td dir="auto">{before} <strong>[{anaphor}]</strong> {after}</td></tr>'
     )
 
 

@@ -16,6 +16,7 @@ from corpusmill.coreference.estimator import sum_counts
 from corpusmill.coreference.measures import count_rows, counts_of, metrics_of
 from corpusmill.coreference.model import GOLD, PREDICTIONS, CoreferenceModel
 from corpusmill.coreference.tasks.documents import read
+from corpusmill.coreference.tasks.errors import log_errors
 from corpusmill.coreference.tasks.models import predicting, resolved
 from corpusmill.coreference.tasks.settings import CoreferenceSettings
 from corpusmill.corpora.schemas import ANNOTATED_DOCUMENTS, DOUBLES, QUARANTINE
@@ -56,8 +57,9 @@ def evaluate(context: Context) -> None:
             answered = context.cached(resolved(rows.records, model))
             refuse_broken(answered)
             found[name] = count_documents(answered)
-            if not number:
-                write_counts(context, answered)
+        if not number:
+            write_counts(context, answered)
+            log_errors(context, name, answered, found[name], model.settings.language)
     first = next(iter(found.values()))
     metrics = first | {f"{n}.{key}": v for n, values in found.items() for key, v in values.items()}
     context.run.write_metrics(metrics)

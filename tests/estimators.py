@@ -29,7 +29,10 @@ from corpusmill.alignment.estimator import (
 from corpusmill.alignment.settings import LearnerSettings
 from corpusmill.boosting import estimator as boosting
 from corpusmill.boosting.settings import LearnerSettings as BoostingSettings
-from corpusmill.corpora.schemas import FACTORS, LINKED_TEXTS, PATTERNS, TREES
+from corpusmill.coreference import estimator as coreference
+from corpusmill.coreference.model import DOCUMENT_ROWS
+from corpusmill.coreference.settings import LearnerSettings as CoreferenceSettings
+from corpusmill.corpora.schemas import ANNOTATED_DOCUMENTS, FACTORS, LINKED_TEXTS, PATTERNS, TREES
 from corpusmill.corpora.tree_formats import parse_bracketed
 from corpusmill.fragments import estimator as fragments
 from corpusmill.fragments.settings import LearnerSettings as FragmentsSettings
@@ -41,6 +44,7 @@ from corpusmill.linking.lexicon import Lexicon
 from corpusmill.linking.settings import LearnerSettings as LinkingSettings
 from corpusmill.linking.words import Words
 from corpusmill.settings import Settings
+from tests.coreference.samples import random_row
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +242,25 @@ def broken_texts(rows: DataFrame) -> DataFrame:
     return rows.selectExpr("* except (text)", "cast(null as string) text")
 
 
+def quick_coreference(**params: Any) -> coreference.CoreferenceResolver:
+    few = {"regime": "delayed", "templates": "nonlocal", "beam": 3, "iterations": 2, "bits": 12}
+    return coreference.CoreferenceResolver(**{**few, **params})
+
+
+def document_rows(spark: SparkSession) -> DataFrame:
+    """Eight random documents, one without parse, one whose coreference is not known."""
+    rng = np.random.default_rng(2)
+    rows = [random_row(rng, f"d{n}", 2, parsed=n != 3, known=n != 7) for n in range(8)]
+    schema = T.StructType([ANNOTATED_DOCUMENTS[name] for name in DOCUMENT_ROWS.names])
+    return spark.createDataFrame(
+        [tuple(row[name] for name in schema.names) for row in rows], schema
+    )
+
+
+def broken_documents(rows: DataFrame) -> DataFrame:
+    return rows.selectExpr("* except (pos)", "slice(pos, 1, 1) pos")
+
+
 SPECS = [
     Spec(
         name="alignment",
@@ -274,6 +297,25 @@ SPECS = [
         seeded={"featureFraction": 0.5},
         grid=("learningRate", [0.01, 1.0]),
         evaluator=boosting.OutputEvaluator,
+    ),
+    Spec(
+        name="coreference",
+        estimator=quick_coreference,
+        defaults=coreference.CoreferenceResolver,
+        model=coreference.CoreferenceResolverModel,
+        settings=CoreferenceSettings,
+        dataset=document_rows,
+        outputs=(*coreference.OUTPUTS.names, "coreference_error"),
+        required={
+            "words": "'x'",
+            "sentence_offsets": "map('a', 1)",
+            "constituent_parents": "1.0",
+        },
+        labels="mention_clusters",
+        break_row=broken_documents,
+        seeded={"partitions": 2},
+        grid=("beam", [1, 4]),
+        evaluator=coreference.CoreferenceEvaluator,
     ),
     Spec(
         name="fragments",

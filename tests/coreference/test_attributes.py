@@ -185,6 +185,27 @@ def test_of_entities_that_follow_each_other_the_one_around_the_head_counts():
     assert atom(described(row), "entity") == hashed("ORG", "PERSON", "")
 
 
+def test_entities_may_nest_and_the_innermost_around_the_head_counts():
+    row = document(
+        "a",
+        ["(S (NP (NP (NNP Vey)) (NN council)) (NP (NP (NN owl)) (PP (IN of) (NP (NNP Tobel)))))"],
+        entities=[(0, 2, "ORG"), (0, 1, "GPE"), (2, 5, "BIRD"), (4, 5, "PERSON")],
+    )
+    # Vey council, Vey, owl of Tobel, Tobel
+    assert atom(described(row), "entity") == hashed("ORG", "GPE", "BIRD", "PERSON")
+
+
+def test_chains_of_constituents_may_be_deep():
+    deep = 5000
+    row = document("a", [f"(NP {' '.join(f'(NN w{at})' for at in range(deep))})"])
+    row["constituent_labels"] = ["NP"] * deep
+    row["constituent_starts"], row["constituent_ends"] = list(range(deep)), [deep] * deep
+    row["constituent_parents"] = list(range(-1, deep - 1))
+    found = described(row)
+    assert found.table.heads.tolist() == list(range(deep))
+    assert atom(found, "role") == [5] + [4] * (deep - 1)
+
+
 def test_lexical_attributes_are_attributes():
     assert set(LEXICAL) <= set(ATOMS)
     assert len(set(ATOMS)) == len(ATOMS)

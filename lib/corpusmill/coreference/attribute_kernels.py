@@ -71,13 +71,17 @@ def acronyms(
 
 @njit(cache=True, nogil=True)
 def entity_labels(heads: AnyArray, entities: Spans) -> AnyArray:
-    """Give the type of the named entity that each head stands in, 0 for none; uint64."""
+    """Give the type of the innermost named entity that each head stands in, 0 for none; uint64."""
     result = np.zeros(len(heads), np.uint64)
+    if not len(entities.ends):
+        return result
+    labels = np.zeros(entities.ends.max(), np.uint64)
+    for entity in range(len(entities.starts)):
+        # One inside of another follows it.
+        labels[entities.starts[entity] : entities.ends[entity]] = entities.labels[entity]
     for mention in range(len(heads)):
-        # Entities do not overlap: the last that begins at or before the head decides.
-        entity = np.searchsorted(entities.starts, heads[mention], side="right") - 1
-        if entity >= 0 and entities.ends[entity] > heads[mention]:
-            result[mention] = entities.labels[entity]
+        if heads[mention] < len(labels):
+            result[mention] = labels[heads[mention]]
     return result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def test_noun_phrases_and_pronouns_are_mentions_the_longest_of_each_head():
 
 def test_settings_say_what_is_a_mention():
     row = document("a", [TREE], entities=[(3, 4, "GPE"), (8, 9, "CARDINAL"), (1, 2, "JOB")])
-    plain = {"one_per_head": False, "constituents": [], "tags": []}
+    plain: dict[str, Any] = {"one_per_head": False, "constituents": [], "tags": []}
     assert spans_of(row, **plain) == [(1, 2), (3, 4)]
     assert spans_of(row, **plain, not_entities=["JOB"]) == [(3, 4), (8, 9)]
     assert spans_of(row, **plain, entities=False) == []

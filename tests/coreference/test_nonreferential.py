@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from corpusmill.coreference.attributes import ATOMS
 from corpusmill.coreference.nonreferential import (
@@ -16,6 +18,13 @@ from tests.coreference.samples import Row, batch_of, document, prepare
 
 RAINS = "(S (NP (PRP It)) (VP (VBD rained) (ADVP (RB again))))"
 BROKE = "(S (NP (PRP It)) (VP (VBD broke) (PP (IN near) (NP (PRP us)))))"
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """As on Spark's executors; on a busy machine more threads wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 def documents(count: int) -> list[Row]:

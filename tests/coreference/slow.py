@@ -319,6 +319,10 @@ def learn_beam(
             learner.update(delta, wrong)
         if regime == "early":
             break
+        if regime == "laso":
+            correct = [(0, ())]
+            for _ in range(mention + 1):
+                correct = expand(document, learner.weights, correct, beam, True)
         any_ = correct
     if violations:
         _, found, true = max(violations, key=lambda each: each[0])

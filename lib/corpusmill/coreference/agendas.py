@@ -13,13 +13,18 @@ from numba import njit
 
 from corpusmill.coreference.arcs import (
     Arcs,
+    Unary,
     local_features,
     most_features,
+    pair_scores,
     place,
     score_antecedents,
     score_mentions,
 )
 from corpusmill.coreference.beam import (
+    Agenda,
+    Trace,
+    Versions,
     advance,
     copy_agenda,
     correct_arcs,
@@ -30,11 +35,12 @@ from corpusmill.coreference.beam import (
     new_trace,
     new_versions,
     nonlocal_hashes,
+    reset_agenda,
     start_cluster,
 )
 from corpusmill.coreference.pairs import PAIR_ATOMS, compare
 from corpusmill.coreference.updates import ROOT_LOSS, Learner, apply_update
-from corpusmill.types import AnyArray
+from corpusmill.types import AnyArray, Flags, Floats
 
 EARLY, LASO, DELAYED, MAX_VIOLATION = range(4)
 REGIMES = ("early", "laso", "delayed", "max_violation")
@@ -167,6 +173,56 @@ def _tree_length(tree: AnyArray) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
+def _correct_again(
+    arcs: Arcs,
+    begin: int,
+    mention: int,
+    unary: Unary,
+    weights: Floats,
+    shift: int,
+    window: int,
+    clusters: AnyArray,
+    agendas: tuple[Agenda, Agenda],
+    versions: Versions,
+    trace: Trace,
+    row: Floats,
+    values: AnyArray,
+    allowed: Flags,
+    found: tuple[Floats, AnyArray, AnyArray],
+) -> None:
+    """Build the agenda of correct trees up to a mention anew, by other weights.
+
+    The result is the first of the agendas; who holds versions of others has lost them.
+    """
+    beam = len(agendas[0].scores)
+    agenda, spare = agendas
+    reset_agenda(agenda)
+    versions.used[0] = 0
+    for anaphor in range(mention + 1):
+        low = max(0, anaphor - window)
+        rootless = correct_arcs(clusters, begin, anaphor, low, allowed)
+        for k in range(anaphor - low):
+            if allowed[k]:
+                row[k] = unary.antecedent[low + k] + unary.anaphor[anaphor]
+                antecedent = begin + low + k
+                pair_scores(
+                    arcs, begin + anaphor, antecedent, antecedent + 1, weights, shift,
+                    values[k : k + 1], row[k : k + 1],
+                )  # fmt: skip
+        kept = expand(
+            arcs, begin, anaphor, low, agenda, versions, row, unary.root[anaphor],
+            values, allowed, True, rootless, weights, shift, found,
+        )  # fmt: skip
+        advance(
+            arcs, begin, anaphor, low, agenda, spare, versions, allowed, rootless,
+            found, kept, trace, beam,
+        )  # fmt: skip
+        agenda, spare = spare, agenda
+    if mention % 2 == 0:
+        copy_agenda(agenda, agendas[0])
+
+
+@njit(cache=True, nogil=True)
 def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one place each
     arcs: Arcs,
     document: int,
@@ -189,8 +245,8 @@ def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one pl
         How many partial trees each agenda keeps.
     regime : int
         Where the predicted agenda has lost all correct trees: EARLY updates and leaves the
-        document; LASO updates and goes on from the correct agenda, with the scores that its
-        items have; DELAYED goes on too, but updates once at the end with the sum of all
+        document; LASO updates and goes on from the correct agenda, built anew by the new
+        weights; DELAYED goes on too, but updates once at the end with the sum of all
         differences. MAX_VIOLATION goes on with both agendas and updates where the best predicted
         tree is furthest ahead. In each, a best tree that is wrong at the end counts too.
 
@@ -204,7 +260,7 @@ def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one pl
     Notes
     -----
     O(mentions times window times (templates + beam + versions times non-local templates)), and
-    O(mentions times non-local templates) an update.
+    O(mentions times non-local templates) an update; LaSO builds the correct agenda anew each time.
     """
     begin, end = arcs.offsets[document], arcs.offsets[document + 1]
     count, weights = end - begin, learner.weights
@@ -258,6 +314,10 @@ def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one pl
                 apply_update(learner, places[:total], wrong)
                 total = 0
                 unary = score_mentions(arcs, begin, end, weights, shift)
+                _correct_again(
+                    arcs, begin, mention, unary, weights, shift, window, clusters,
+                    (correct, spare_correct), versions, trace, row, values, allowed, found,
+                )  # fmt: skip
             copy_agenda(correct, any_)
     if where >= 0:
         predicted = follow(trace, where, worst_found)[0]

@@ -172,33 +172,40 @@ def unary_scores(hashes: AnyArray, begin: int, end: int, weights: Floats, shift:
 
 @njit(cache=True, nogil=True)
 def pair_scores(
-    arcs: Arcs, anaphor: int, low: int, weights: Floats, shift: int, values: AnyArray, out: Floats
+    arcs: Arcs,
+    anaphor: int,
+    low: int,
+    high: int,
+    weights: Floats,
+    shift: int,
+    values: AnyArray,
+    out: Floats,
 ) -> None:
-    """Score the arcs to a mention from those before it, by the templates of pairs.
+    """Score the arcs to a mention from some before it, by the templates of pairs.
 
     Parameters
     ----------
     arcs : Arcs
-    anaphor, low : int
-        Mentions of the batch; antecedents are those from `low` to before the anaphor.
+    anaphor, low, high : int
+        Mentions of the batch; antecedents are ``low:high``.
     weights : float64, shape (2^(64 - shift),)
     shift : int
-    values : uint64, at least shape (anaphor - low, PAIR_ATOMS)
+    values : uint64, at least shape (high - low, PAIR_ATOMS)
         Written: `pairs.compare` of each antecedent.
-    out : float64, at least shape (anaphor - low,)
+    out : float64, at least shape (high - low,)
         Added to.
 
     Notes
     -----
     O(antecedents times templates).
     """
-    compare(arcs.attributes, anaphor, low, anaphor, values)
+    compare(arcs.attributes, anaphor, low, high, values)
     # Bound once: to take an array out of a tuple costs more than a weight.
     left, right = arcs.left, arcs.right
     atoms, salts, offsets = arcs.pair_atoms, arcs.pair_salts, arcs.pair_offsets
     templates = left.shape[1]
     bare, single = arcs.pair_bounds[0], arcs.pair_bounds[1]
-    for antecedent in range(low, anaphor):
+    for antecedent in range(low, high):
         at = antecedent - low
         total = 0.0
         for template in range(bare):
@@ -272,7 +279,8 @@ def score_antecedents(
     """
     for k in range(mention - low):
         out[k] = unary.antecedent[low + k] + unary.anaphor[mention]
-    pair_scores(arcs, begin + mention, begin + low, weights, shift, values, out)
+    anaphor = begin + mention
+    pair_scores(arcs, anaphor, begin + low, anaphor, weights, shift, values, out)
 
 
 @njit(cache=True, nogil=True)

@@ -105,6 +105,13 @@ def new_agenda(beam: int, window: int) -> Agenda:
 
 
 @njit(cache=True, nogil=True)
+def reset_agenda(agenda: Agenda) -> None:
+    """Make an agenda that of one empty tree."""
+    agenda.size[0] = 1
+    agenda.scores[0], agenda.wrong[0], agenda.origins[0] = 0.0, False, 0
+
+
+@njit(cache=True, nogil=True)
 def copy_agenda(source: Agenda, target: Agenda) -> None:
     """Make one agenda equal to another."""
     size = source.size[0]

@@ -23,6 +23,8 @@ def inputs(action: str, conf: CoreferenceSettings) -> dict[str, str]:
         return paths
     if action == "evaluate":
         paths = {f"input.test.{name}.path": source.path for name, source in given.test.items()}
+        if conf.compare is not None:
+            paths["compare"] = storage.resolve(conf.compare, "counts", "evaluate")
     else:
         paths = {} if given.documents is None else {"input.documents.path": given.documents.path}
     return paths | storage.model_input(conf.output)

@@ -93,7 +93,7 @@ def write_counts(context: Context, rows: DataFrame) -> None:
     Parameters
     ----------
     context
-        ``documents`` is written; with ``compare`` in the conf the metrics
+        ``counts`` is written; with ``compare`` in the conf the metrics
         ``compare.<metric>.p_value`` too, of Wilcoxon's signed-rank test over documents.
     rows
         Resolved documents.
@@ -101,10 +101,10 @@ def write_counts(context: Context, rows: DataFrame) -> None:
     conf: CoreferenceSettings = context.settings
     columns = rows.select("document_id", "part", *GOLD, *PREDICTIONS.names[:3])
     counted = context.cached(splits.map_partitions(columns, counted_rows, COUNTED))
-    context.run.write_parquet("documents", counted, schema=COUNTED)
+    context.run.write_parquet("counts", counted, schema=COUNTED)
     if conf.compare is None:
         return
-    other = context.spark.read.parquet(storage.resolve(conf.compare, "documents", "evaluate"))
+    other = context.spark.read.parquet(storage.resolve(conf.compare, "counts", "evaluate"))
     both = counted.join(other.withColumnRenamed("counts", "others"), ["document_id", "part"])
     pairs = both.orderBy("document_id", "part").select("counts", "others").toArrow()
     if len(pairs) < counted.count():

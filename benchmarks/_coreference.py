@@ -7,11 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpusmill.coreference.measures import count_rows, metrics_of
-from corpusmill.coreference.model import DOCUMENT_ROWS, GOLD, CoreferenceModel
+from corpusmill.coreference.measures import metrics_of, predicted_counts
+from corpusmill.coreference.model import DOCUMENT_ROWS, CoreferenceModel
 from corpusmill.corpora.annotated_rows import AnnotatedDocument, blank_speakers, drop_singletons
 from corpusmill.corpora.coreference_formats import parse_file
-from corpusmill.types import Floats
 
 CORPORA = {
     "gum-gold": ("coref_gum/ontogum", "gold"),
@@ -44,11 +43,4 @@ def bare_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def measure(model: CoreferenceModel, batch: pa.RecordBatch) -> dict[str, float]:
     """Resolve documents and measure what is found."""
-    return metrics_of(counted(model, batch))
-
-
-def counted(model: CoreferenceModel, batch: pa.RecordBatch) -> Floats:
-    """Resolve documents and count what is found in each."""
-    found = model.predict_batch(batch)
-    columns = [batch.column(name) for name in GOLD] + found.columns
-    return count_rows(pa.RecordBatch.from_arrays(columns, [*GOLD, *found.schema.names]))
+    return metrics_of(predicted_counts(batch, model.predict_batch(batch)))

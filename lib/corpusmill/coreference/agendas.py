@@ -268,7 +268,7 @@ def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one pl
     if count == 0:
         return 0.0, 0, 0
     window = max(min(window, count), 1)
-    versions, trace = new_versions(count, beam), new_trace(count, beam)
+    versions, trace = new_versions(count, 2 * beam), new_trace(count, 2 * beam)
     any_, spare = new_agenda(beam, window), new_agenda(beam, window)
     correct, spare_correct = new_agenda(beam, window), new_agenda(beam, window)
     unary = score_mentions(arcs, begin, end, weights, shift)

@@ -75,11 +75,11 @@ class Trace(NamedTuple):
 
     Attributes
     ----------
-    parents : int64, shape (mentions, 2 * beam)
+    parents : int64, shape (mentions, items)
         Where the tree without the last arc stands, at the mention before.
-    antecedents : int64, shape (mentions, 2 * beam)
+    antecedents : int64, shape (mentions, items)
         The last arc; -1 for the root. Mentions are counted in the document.
-    scores : float64, shape (mentions, 2 * beam)
+    scores : float64, shape (mentions, items)
         Of the tree.
     """
 
@@ -125,10 +125,10 @@ def copy_agenda(source: Agenda, target: Agenda) -> None:
 
 
 @njit(cache=True, nogil=True)
-def new_versions(mentions: int, beam: int) -> Versions:
-    """Give room for the versions of two agendas."""
+def new_versions(mentions: int, items: int) -> Versions:
+    """Give room for the versions of so many items in all agendas."""
     # One each for the mentions alone, and one an item and mention.
-    room = mentions * (2 * beam + 1)
+    room = mentions * (items + 1)
     return Versions(
         np.zeros(1, np.int64),
         np.zeros(room, np.int32),
@@ -276,7 +276,7 @@ def expand(
         The weights.
     found : (float64, int64, int64), each shape (beam,)
         Written: scores, items and antecedents (-1 for the root) of the best expansions; of equal
-        scores the better item's, then the root, then the nearest antecedent comes first.
+        scores arcs from the root come first, then the nearest antecedents, then better items.
 
     Returns
     -------
@@ -435,10 +435,10 @@ def follow(trace: Trace, mention: int, origin: int) -> tuple[AnyArray, Floats]:
 
 
 @njit(cache=True, nogil=True)
-def new_trace(mentions: int, beam: int) -> Trace:
-    """Give room for the trace of two agendas."""
-    room = np.zeros((mentions, 2 * beam), np.int32)
-    return Trace(room, room.copy(), np.zeros((mentions, 2 * beam)))
+def new_trace(mentions: int, items: int) -> Trace:
+    """Give room for the trace of so many items in all agendas."""
+    room = np.zeros((mentions, items), np.int32)
+    return Trace(room, room.copy(), np.zeros((mentions, items)))
 
 
 @njit(cache=True, nogil=True)

@@ -187,9 +187,9 @@ def locate_mentions(
     Returns
     -------
     nodes, heads : int64, shape (mentions,)
-        The head is that of the constituent if it is inside the mention; else, where there are
-        dependencies, the first token whose governor is outside or that is a root; else the last
-        noun, else the last token.
+        The head is that of the constituent if it is inside the mention; where there is none
+        around it but dependencies, the first token whose governor is outside or that is a root;
+        else the last noun, else the last token.
     """
     around = np.full(len(starts), -1, np.int64)
     heads = np.empty(len(starts), np.int64)

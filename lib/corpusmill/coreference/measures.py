@@ -50,6 +50,13 @@ def count_rows(batch: pa.RecordBatch | None) -> Floats:
     return np.hstack(count_coreference(gold, found))
 
 
+def predicted_counts(batch: pa.RecordBatch, found: pa.RecordBatch) -> Floats:
+    """Count as `count_rows` where the predictions stand beside their documents."""
+    names = [f"mention_{name}" for name in _PARTS]
+    columns = [*(batch.column(name) for name in names), *found.columns]
+    return count_rows(pa.RecordBatch.from_arrays(columns, [*names, *found.schema.names]))
+
+
 def counts_of(rows: Floats) -> CoreferenceCounts:
     """Undo the stacking of `count_rows`; of a sum over documents too."""
     return CoreferenceCounts(*np.split(np.atleast_2d(rows), len(CoreferenceCounts._fields), axis=1))

@@ -1,10 +1,10 @@
-"""The coreference job: train, predict and evaluate."""
+"""The coreference job: train, predict, evaluate, and select feature templates."""
 
 from __future__ import annotations
 
 from corpusmill import storage
 from corpusmill.coreference.preparation import BUILT_IN
-from corpusmill.coreference.tasks import evaluation, prediction, training
+from corpusmill.coreference.tasks import evaluation, prediction, selection, training
 from corpusmill.coreference.tasks.settings import CoreferenceSettings
 from corpusmill.runner import Job
 
@@ -12,14 +12,17 @@ from corpusmill.runner import Job
 def inputs(action: str, conf: CoreferenceSettings) -> dict[str, str]:
     """Name the paths that an action reads, documents, lists and model, by the key of the conf."""
     given = conf.input
-    if action == "train":
+    if action in ("train", "select"):
         paths = {"input.train.path": given.train.path}
-        if given.develop is not None:
+        if given.develop is not None and action == "train":
             paths["input.develop.path"] = given.develop.path
         if conf.model.genders:
             paths["model.genders"] = conf.model.genders
         if conf.model.templates not in BUILT_IN:
             paths["model.templates"] = conf.model.templates
+        candidates = conf.selection.candidates
+        if action == "select" and candidates is not None and candidates not in BUILT_IN:
+            paths["selection.candidates"] = candidates
         return paths
     if action == "evaluate":
         paths = {f"input.test.{name}.path": source.path for name, source in given.test.items()}
@@ -37,6 +40,7 @@ JOB = Job(
         "train": training.train,
         "predict": prediction.predict,
         "evaluate": evaluation.evaluate,
+        "select": selection.select,
     },
     inputs=inputs,
 )

@@ -65,8 +65,8 @@ class Prepared(NamedTuple):
     arcs: Arcs
 
 
-def read_templates(name: str) -> tuple[str, ...]:
-    """Read the lines of a file of templates, or of one of `BUILT_IN`.
+def read_templates(name: str, key: str = "templates") -> tuple[str, ...]:
+    """Read the lines of a file of templates, or of one of `BUILT_IN`; `key` is for messages.
 
     Raises
     ------
@@ -80,10 +80,10 @@ def read_templates(name: str) -> tuple[str, ...]:
             text = Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         problem = f"local, nonlocal or a text file: {error}"
-        raise UsageError("CONF04", key="templates", value=repr(name), problem=problem) from None
+        raise UsageError("CONF04", key=key, value=repr(name), problem=problem) from None
     lines = tuple(text.splitlines())
     if not parse_templates(list(lines), name):
-        raise UsageError("CONF04", key="templates", value=repr(name), problem="it has no template")
+        raise UsageError("CONF04", key=key, value=repr(name), problem="it has no template")
     return lines
 
 

@@ -24,6 +24,17 @@ class CoreferenceInput(Settings):
     documents: DocumentsSettings | None = Field(None, description="for predict")
 
 
+class SelectionSettings(Settings):
+    """How select finds templates; the set to begin with is ``model.templates``."""
+
+    candidates: str | None = Field(
+        None, min_length=1, description="local, nonlocal or a file: templates that may be added"
+    )
+    rounds: int = Field(20, ge=1, le=10_000, description="templates added or removed at most")
+    iterations: int = Field(5, ge=1, le=1000, description="passes of each training")
+    documents: int = Field(200, ge=4, description="training documents that are looked at, at most")
+
+
 class DocumentsQuarantine(QuarantineSettings):
     """How many bad documents a job accepts; a record is a whole document."""
 
@@ -35,6 +46,7 @@ class CoreferenceSettings(JobSettings):
 
     input: CoreferenceInput
     model: LearnerSettings = LearnerSettings()
+    selection: SelectionSettings = SelectionSettings()
     quarantine: QuarantineSettings = DocumentsQuarantine()
     partitions: int = Field(
         8, ge=1, le=100_000, description="parts of the documents, for predict and evaluate"

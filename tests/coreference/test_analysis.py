@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -110,24 +108,27 @@ def test_counts_of_parts_add_up(seed: int) -> None:
 
 
 def test_examples_are_errors_one_a_document_the_least_chances_first() -> None:
-    batch, most = random_answers(7, 12), 3
+    documents, most = 12, 3
+    batch = random_answers(7, documents)
+    alone = [
+        found
+        for n in range(documents)
+        for found in choose_examples(batch.slice(n, 1), "english", 1)
+    ]
     chosen = choose_examples(batch, "english", most)
-    groups: dict[Any, list[int]] = {}
-    for chance, example in chosen:
-        assert example.document == f"d{chance}"
-        groups.setdefault((example.of, example.types), []).append(chance)
-    sums = count_errors(iter([batch]), "english")
     for of in ("recall", "precision"):
         for types in np.ndindex(len(TYPES), len(TYPES)):
-            found = groups.get((of, types), [])
-            assert found == sorted(set(found))
-            assert (len(found) > 0) == (sums[f"{of}_errors"][types] > 0)
-            alone = [
-                n
-                for n in range(12)
-                if count_errors(iter([batch.slice(n, 1)]), "english")[f"{of}_errors"][types]
+            expected, found = (
+                sorted(each for each in examples if (each[1].of, each[1].types) == (of, types))
+                for examples in (alone, chosen)
+            )
+            assert found == expected[:most]
+            errors = [
+                count_errors(iter([batch.slice(n, 1)]), "english")[f"{of}_errors"][types]
+                for n in range(documents)
             ]
-            assert found == alone[:most]
+            assert len(expected) == np.count_nonzero(errors)
+    assert len({example.document for _, example in chosen}) > most
 
 
 def test_an_example_is_cut_around_the_anaphor() -> None:

@@ -151,20 +151,23 @@ def choose_examples(batch: pa.RecordBatch, language: str, most: int) -> list[tup
     Returns
     -------
     list of (chance, Example)
-        One of a document, those of the documents with the least chance.
+        One of a document, those with the least chance, which mixes that of the document with the
+        side and the types: not all examples are of the same few documents.
     """
-    chances = np.asarray(batch.column(CHANCE))
+    chances = np.asarray(batch.column(CHANCE)).view(np.uint64)
     examples = []
-    for side, found in judge(batch, language).items():
+    for number, (side, found) in enumerate(judge(batch, language).items()):
         errors, types = found.errors, found.types
         kinds = types[errors.anaphors].astype(np.int64) * len(TYPES) + types[errors.antecedents]
+        salts = (kinds + number * len(TYPES) ** 2).astype(np.uint64)
+        drawn = pd.util.hash_array(chances[errors.documents] + salts) >> np.uint64(1)
         # Which of a document's errors is by chance too, but the same each time.
-        place = np.arange(len(kinds)) * 2654435761 % 65521
-        order = np.lexsort((place, errors.documents, chances[errors.documents], kinds))
+        place = (errors.anaphors - found.mentions.offsets[errors.documents]) * 2654435761 % 65521
+        order = np.lexsort((place, errors.documents, drawn, kinds))
         frame = pd.DataFrame({"kind": kinds[order], "document": errors.documents[order]})
         first = frame.drop_duplicates().groupby("kind").head(most).index
         shown = partial(_example, batch, side, found)
-        examples += [(int(chances[errors.documents[n]]), shown(n)) for n in order[first]]
+        examples += [(int(drawn[n]), shown(n)) for n in order[first]]
     return examples
 
 

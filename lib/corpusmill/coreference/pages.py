@@ -68,7 +68,8 @@ sub { line-height: 0; font-size: 78%; margin-inline: 0.05em; direction: ltr;
   .pair { grid-template-columns: 1fr; padding: 0.4em 0; }
   .pair.head { display: none; }
   .pair > p::before { content: attr(data-side) ": "; font-size: 85%; color: var(--muted); }
-  td.number { white-space: normal; } td .share { display: block; }
+  td.number { white-space: normal; overflow-wrap: normal; }
+  td .share { display: block; }
 }
 @media print { mark { print-color-adjust: exact; } }
 """

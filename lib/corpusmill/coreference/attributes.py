@@ -199,8 +199,8 @@ def describe_mentions(
     labels = np.append(nodes.labels, np.uint64(0))
     parents = np.append(nodes.parents, -1)
     columns = {
-        "type": _mixed(types),
-        "fine": _mixed(fine),
+        "type": spread(types),
+        "fine": spread(fine),
         "pronoun": np.where(types == PRONOUN, lowers[heads], 0),
         "head": lowers[heads],
         "head_tag": tags[heads],
@@ -218,18 +218,18 @@ def describe_mentions(
         "second_after": beside(lowers, ends + 1),
         "before_head": np.where(heads > starts, lowers[heads - 1], 0),
         "entity": entities,
-        "gender": _mixed(gender),
-        "number": _mixed(number),
-        "agreement": _mixed(persons * 16 + gender * 3 + number),
+        "gender": spread(gender),
+        "number": spread(number),
+        "agreement": spread(persons * 16 + gender * 3 + number),
         "category": labels[mentions.nodes],
         "above": labels[parents[mentions.nodes]],
         "path": paths,
         "role": roles,
         "governor": governors,
-        "quoted": _mixed(tokens.quoted[heads].astype(np.int64)),
-        "length": _mixed(np.minimum(length, 8)),
+        "quoted": spread(tokens.quoted[heads].astype(np.int64)),
+        "length": spread(np.minimum(length, 8)),
         "genre": np.repeat(documents.genres, np.diff(mentions.offsets)),
-        "spoken": _mixed((tokens.speakers[heads] != 0).astype(np.int64)),
+        "spoken": spread((tokens.speakers[heads] != 0).astype(np.int64)),
     }
     letters = [word.lower().encode("utf-32-le") for word in documents.words.values]
     sizes = np.array([len(each) // 4 for each in letters], np.int64)
@@ -306,7 +306,7 @@ def _beside(documents: Documents, mentions: Mentions, values: AnyArray, at: AnyA
     return np.where(same, values[inside], 0)
 
 
-def _mixed(numbers: AnyArray) -> AnyArray:
+def spread(numbers: AnyArray) -> AnyArray:
     """Spread small numbers over 64 bits; 0 stays 0."""
     values = numbers.astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
     return values ^ (values >> np.uint64(29))

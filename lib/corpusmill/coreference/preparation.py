@@ -151,7 +151,7 @@ class Preparation:
         templates = self.compiled()
         for piece in token_pieces(batch):
             documents, mentions, table = self.describe(piece, training)
-            atoms = self._frequent(table.atoms)
+            atoms = self.frequent(table.atoms)
             arcs = build_arcs(mentions.offsets, table, atoms, templates)
             yield Prepared(documents, mentions, table, arcs)
 
@@ -172,7 +172,7 @@ class Preparation:
             keep |= mentions.clusters >= 0
         return keep
 
-    def _frequent(self, atoms: AnyArray) -> AnyArray:
+    def frequent(self, atoms: AnyArray) -> AnyArray:
         """Replace rare values of lexical attributes by 1."""
         if self.vocabulary is None:
             return atoms

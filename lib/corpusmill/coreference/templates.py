@@ -82,6 +82,16 @@ class Group(NamedTuple):
     salts: AnyArray
 
 
+class Sorted(NamedTuple):
+    """Templates as people read them, in the order of their columns in `Templates`."""
+
+    root: list[Template]
+    anaphor: list[Template]
+    antecedent: list[Template]
+    pair: list[Template]
+    nonlocal_: list[Template]
+
+
 class Templates(NamedTuple):
     """Templates by what they need.
 
@@ -150,17 +160,23 @@ def _atom(name: str, place: str) -> Atom:
     return number, atoms.index(atom)
 
 
-def compile_templates(templates: list[Template]) -> Templates:
-    """Sort templates by what they need, and write them as arrays."""
+def sort_templates(templates: list[Template]) -> Sorted:
+    """Sort templates by what they need; see `Templates`."""
     local = [each for each in templates if each.local]
     both = [each for each in local if each.slots not in ({ANAPHOR}, {ANTECEDENT})]
-    return Templates(
-        _group(_of_root(local), "root"),
-        _group([each for each in local if each.slots == {ANAPHOR}]),
-        _group([each for each in local if each.slots == {ANTECEDENT}]),
-        _group(sorted(both, key=_pair_atoms)),
-        _group([each for each in templates if not each.local]),
+    return Sorted(
+        _of_root(local),
+        [each for each in local if each.slots == {ANAPHOR}],
+        [each for each in local if each.slots == {ANTECEDENT}],
+        sorted(both, key=_pair_atoms),
+        [each for each in templates if not each.local],
     )
+
+
+def compile_templates(templates: list[Template]) -> Templates:
+    """Sort templates by what they need, and write them as arrays."""
+    root, *others = sort_templates(templates)
+    return Templates(_group(root, "root"), *map(_group, others))
 
 
 def _pair_atoms(template: Template) -> int:

@@ -119,7 +119,7 @@ def learn_partition(
     """
     settings = preparation.settings
     first = dense(*weights, settings.bits)
-    rows = list(batches)
+    rows = [batch for batch in batches if batch.num_rows]
     if not rows:
         return learn_documents([], first, settings)
     table = pa.Table.from_batches(rows).combine_chunks()

@@ -160,6 +160,12 @@ def _atom(name: str, place: str) -> Atom:
     return number, atoms.index(atom)
 
 
+def atom_name(atom: Atom) -> str:
+    """Write an atom as templates do."""
+    name, (_, atoms) = list(_SLOTS.items())[atom[0]]
+    return f"{name}.{atoms[atom[1]]}"
+
+
 def sort_templates(templates: list[Template]) -> Sorted:
     """Sort templates by what they need; see `Templates`."""
     local = [each for each in templates if each.local]

@@ -17,6 +17,7 @@ from corpusmill.coreference.measures import count_rows, counts_of, metrics_of
 from corpusmill.coreference.model import GOLD, PREDICTIONS, CoreferenceModel
 from corpusmill.coreference.tasks.documents import read
 from corpusmill.coreference.tasks.errors import log_errors
+from corpusmill.coreference.tasks.features import log_features
 from corpusmill.coreference.tasks.models import predicting, resolved
 from corpusmill.coreference.tasks.settings import CoreferenceSettings
 from corpusmill.corpora.schemas import ANNOTATED_DOCUMENTS, DOUBLES, QUARANTINE
@@ -60,6 +61,7 @@ def evaluate(context: Context) -> None:
         if not number:
             write_counts(context, answered)
             log_errors(context, name, answered, found[name], model.settings.language)
+            log_features(context, rows.records, model)
     first = next(iter(found.values()))
     metrics = first | {f"{n}.{key}": v for n, values in found.items() for key, v in values.items()}
     context.run.write_metrics(metrics)

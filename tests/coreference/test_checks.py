@@ -14,7 +14,7 @@ from corpusmill.coreference.model import DOCUMENT_ROWS
 from corpusmill.errors import DataError
 from tests.coreference.samples import Row, batch_of, document, random_batch, random_row
 
-LISTS = [name for name in DOCUMENT_ROWS.names if name not in ("document_id", "genre")]
+LISTS = [name for name in DOCUMENT_ROWS.names if name not in ("document_id", "part", "genre")]
 KNOWN = [name for name in LISTS if not name.startswith("mention")]
 
 

@@ -28,7 +28,7 @@ def two_documents():
 def test_tokens_and_spans_are_counted_over_the_batch():
     documents = read_batch(two_documents(), "english")
     tokens, nodes = documents.tokens, documents.constituents
-    assert len(documents) == 2
+    assert documents.size == 2
     assert tokens.offsets.tolist() == [0, 5, 7]
     assert tokens.sentence_offsets.tolist() == [0, 3, 5, 7]
     assert tokens.sentences.tolist() == [0, 0, 0, 1, 1, 2, 2]
@@ -88,7 +88,7 @@ def test_no_documents_are_a_batch(columns):
     if not columns:
         batch = batch.drop_columns(["mention_starts", "mention_ends", "mention_clusters"])
     documents = read_batch(batch, "english")
-    assert len(documents) == 0
+    assert documents.size == 0
     assert len(documents.tokens.forms) == len(documents.gold.starts) == 0
     assert documents.tokens.sentence_offsets.tolist() == [0]
 

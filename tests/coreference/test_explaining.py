@@ -64,7 +64,7 @@ def test_features_are_those_of_the_exact_map(regime, seed):
     weights = slow.Hashed(model.weights, 64 - model.settings.bits)
     predicted, latent = Counter[slow.Key](), Counter[slow.Key]()
     for prepared in model.preparation.prepare(batch):
-        for number in range(len(prepared.documents)):
+        for number in range(prepared.documents.size):
             text = slowly(model, prepared, number)
             tree = tuple(model.resolve(prepared, number)[0].tolist())
             correct = tuple(latent_tree(model, prepared, number).tolist())

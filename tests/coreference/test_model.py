@@ -15,7 +15,7 @@ from corpusmill.coreference.learning import learn_partition, mixed, sparse, star
 from corpusmill.coreference.measures import metrics_of, predicted_counts
 from corpusmill.coreference.model import GOLD, PREDICTIONS, CoreferenceModel
 from corpusmill.coreference.settings import LearnerSettings
-from corpusmill.errors import ModelError
+from corpusmill.errors import ModelError, UsageError
 from tests.coreference.samples import random_batch
 
 BATCH = random_batch(11, documents=12, sentences=4)
@@ -191,3 +191,20 @@ def test_mixing_is_the_mean_of_the_partitions_weights(mixing: str):
     np.testing.assert_allclose(
         progress.average(), np.sum([each["totals"] for each in sums], axis=0) / 12.0
     )
+
+
+def test_non_local_templates_need_a_beam():
+    with pytest.raises(UsageError, match="regime greedy needs local templates; nonlocal has"):
+        fitted(templates="nonlocal")
+
+
+def test_parts_of_one_document_are_in_the_order_of_their_numbers():
+    rows = [{**row, "document_id": "one", "part": n} for n, row in enumerate(BATCH.to_pylist())]
+    settings = LearnerSettings(**SETTINGS)
+    found = [
+        CoreferenceModel.fit(
+            pa.RecordBatch.from_pylist(each, schema=BATCH.schema), settings
+        ).weights
+        for each in (rows, rows[::-1])
+    ]
+    np.testing.assert_array_equal(found[0], found[1])

@@ -145,8 +145,9 @@ class Documents(NamedTuple):
     words: Distinct
     labels: Distinct
 
-    def __len__(self) -> int:
-        """Count the documents."""
+    @property
+    def size(self) -> int:
+        """The number of documents."""
         return len(self.known)
 
 

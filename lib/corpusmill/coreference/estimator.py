@@ -20,7 +20,13 @@ from pyspark.sql import types as T
 from corpusmill import splits
 from corpusmill.coreference.fitting import fit_resolver
 from corpusmill.coreference.measures import count_rows, metrics_of
-from corpusmill.coreference.model import DOCUMENT_ROWS, GOLD, PREDICTIONS, CoreferenceModel
+from corpusmill.coreference.model import (
+    DOCUMENT_ROWS,
+    GOLD,
+    OPTIONAL,
+    PREDICTIONS,
+    CoreferenceModel,
+)
 from corpusmill.coreference.settings import LearnerSettings
 from corpusmill.corpora.schemas import ANNOTATED_DOCUMENTS, DOUBLES, INTS
 from corpusmill.errors import DataError
@@ -93,7 +99,7 @@ class CoreferenceResolver(Estimator["CoreferenceResolverModel"], CoreferencePara
         self._set(**kwargs)
 
     def _fit(self, dataset: DataFrame) -> CoreferenceResolverModel:
-        rows = dataset.select(*self._inputs(dataset, frozenset(GOLD)))
+        rows = dataset.select(*self._inputs(dataset, frozenset(OPTIONAL)))
         known = rows.where(F.col("mention_clusters").isNotNull()).persist()
         try:
             if known.isEmpty():
@@ -124,7 +130,7 @@ class CoreferenceResolverModel(Model, CoreferenceParams, Saved):
     def _transform(self, dataset: DataFrame) -> DataFrame:
         kernel = partial(predict_rows, model=self.model)
         names = {splits.ERROR: self.getOrDefault(self.errorCol)}
-        inputs = self._inputs(dataset, frozenset(GOLD))
+        inputs = self._inputs(dataset, frozenset(OPTIONAL))
         return splits.append_columns(dataset, inputs, kernel, OUTPUTS, names)
 
 

@@ -46,7 +46,9 @@ def templates_of(model: CoreferenceModel) -> list[Template]:
     """
     parsed = parse_templates(list(model.preparation.templates), "the templates")
     root, anaphor, antecedent, pair, far = sort_templates(parsed)
-    named = [each._replace(name=f"root: {each.name}" if each.name else "root") for each in root]
+    named = [
+        Template(f"root: {name}" if name else "root", tuple(sorted(atoms))) for name, atoms in root
+    ]
     return [*named, *anaphor, *antecedent, *pair, *(far if _is_far(model) else [])]
 
 
@@ -107,7 +109,7 @@ def count_features(model: CoreferenceModel, batch: pa.RecordBatch) -> pd.DataFra
     """
     parts = []
     for number, prepared in enumerate(model.preparation.prepare(batch)):
-        for document in range(len(prepared.documents)):
+        for document in range(prepared.documents.size):
             for side, tree in enumerate(_trees(model, prepared, document)):
                 found = _counted(model, prepared, document, tree)
                 where = {"piece": number, "document": document, "side": side}

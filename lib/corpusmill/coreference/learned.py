@@ -23,6 +23,8 @@ from corpusmill.coreference.preparation import (
     token_pieces,
 )
 from corpusmill.coreference.settings import LearnerSettings
+from corpusmill.coreference.templates import parse_templates
+from corpusmill.errors import UsageError
 
 PRONOUNS = pa.schema(
     [
@@ -45,12 +47,17 @@ def begin_preparation(settings: LearnerSettings) -> Preparation:
     Raises
     ------
     UsageError
-        CONF04: one of them cannot be read.
+        CONF04: one of them cannot be read; CONF11: a non-local template and no beam.
     DataError
         DATA01: a bad line in the list of genders.
     """
     genders = read_genders(settings.genders) if settings.genders else no_genders()
-    return Preparation(settings, read_templates(settings.templates), genders)
+    lines = read_templates(settings.templates)
+    far = [each.name for each in parse_templates(list(lines), settings.templates) if not each.local]
+    if far and settings.regime == "greedy":
+        problem = f"regime greedy needs local templates; {settings.templates} has {far[0]!r}"
+        raise UsageError("CONF11", problem=problem)
+    return Preparation(settings, lines, genders)
 
 
 def pronoun_rows(batch: pa.RecordBatch, preparation: Preparation) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from corpusmill.coreference.agendas import REGIMES, learn_beam
 from corpusmill.coreference.greedy import learn_greedy
@@ -78,7 +79,7 @@ def learn_documents(
     learner = new_learner(settings.bits, settings.update, settings.aggressiveness, weights)
     counts, updates = np.zeros(4), 0
     for piece in prepared:
-        for document in range(len(piece.documents)):
+        for document in range(piece.documents.size):
             found = _learn(piece, document, learner, settings)
             counts += (1.0, *found)
             updates += found[0] > 0.0
@@ -123,10 +124,17 @@ def learn_partition(
     if not rows:
         return learn_documents([], first, settings)
     table = pa.Table.from_batches(rows).combine_chunks()
-    order = np.argsort(np.array(table.column("document_id").to_pylist(), object), kind="stable")
+    order = _by_name(table)
     shuffled = order[order_of(seed, iteration).permutation(len(order))]
     batch = table.take(pa.array(shuffled)).combine_chunks().to_batches()[0]
     return learn_documents(preparation.prepare(batch, training=True), first, settings)
+
+
+def _by_name(table: pa.Table) -> AnyArray:
+    """Give the order of documents by id and part; int64."""
+    names = table.select([name for name in ("document_id", "part") if name in table.column_names])
+    keys = [(name, "ascending") for name in names.column_names]
+    return pc.sort_indices(names, sort_keys=keys).to_numpy()
 
 
 def mixed(progress: Progress, sums: dict[str, Floats]) -> Progress:

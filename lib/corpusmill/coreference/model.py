@@ -29,6 +29,7 @@ _INTS, _STRINGS = pa.list_(pa.int32()), pa.list_(pa.string())
 DOCUMENT_ROWS = pa.schema(
     [
         ("document_id", pa.string()),
+        ("part", pa.int32()),
         ("genre", pa.string()),
         *((name, _STRINGS) for name in ("words", "pos", "lemmas", "speakers")),
         ("sentence_offsets", _INTS),
@@ -42,8 +43,10 @@ DOCUMENT_ROWS = pa.schema(
         *((f"mention_{name}", _INTS) for name in ("starts", "ends", "clusters")),
     ]
 )
-"""What of a document is read; true mentions may be missing."""
+"""What of a document is read."""
 GOLD = ("mention_starts", "mention_ends", "mention_clusters")
+OPTIONAL = ("part", *GOLD)
+"""Columns of `DOCUMENT_ROWS` that may be missing."""
 PREDICTIONS = pa.schema(
     [
         ("predicted_starts", _INTS),
@@ -158,7 +161,7 @@ class CoreferenceModel:
         rows = [
             self._row(piece, document)
             for piece in self.preparation.prepare(batch)
-            for document in range(len(piece.documents))
+            for document in range(piece.documents.size)
         ]
         columns = [
             pa.array([row[number] for row in rows], field.type)
@@ -195,7 +198,7 @@ class CoreferenceModel:
         DataError
             DATA01: a column holds something else.
         """
-        return self.predict_batch(record_batch(frame, DOCUMENT_ROWS, GOLD)).to_pandas()
+        return self.predict_batch(record_batch(frame, DOCUMENT_ROWS, OPTIONAL)).to_pandas()
 
     def save(self, folder: str) -> None:
         """Write arrays as npz, templates as text and settings as JSON, with a manifest."""

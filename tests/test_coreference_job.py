@@ -138,6 +138,20 @@ def test_errors_are_counted_by_types_and_shown(demo: Path, place: Path) -> None:
     )
 
 
+def test_the_heaviest_features_are_logged_in_words(demo: Path, place: Path) -> None:
+    mlflow.set_tracking_uri(f"sqlite:///{place}/mlflow.db")
+    runs = mlflow.search_runs(search_all_experiments=True, output_format="list")
+    evaluated: Any = next(run for run in runs if run.info.run_name == "demo evaluate")
+    logged = mlflow.artifacts.load_dict(f"{evaluated.info.artifact_uri}/tables/features.json")
+    table = pd.DataFrame(logged["data"], columns=logged["columns"])
+    assert 200 <= len(table) <= 400
+    assert table["weight"].abs().is_monotonic_decreasing
+    assert table["values"].str.startswith(("ana.", "ant.", "pair.", "cluster.")).any()
+    assert not table["values"].str.contains("#").any()
+    share = metrics_of(demo)["features.collisions"]
+    assert 0.0 <= share < 0.1
+
+
 def test_a_saved_model_and_its_pyfunc_resolve_alike(demo: Path, place: Path) -> None:
     model = CoreferenceModel.load(storage.resolve(str(demo), "model"))
     frame = pd.DataFrame(parse_file(TEST)).sort_values("document_id", ignore_index=True)

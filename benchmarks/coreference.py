@@ -99,10 +99,9 @@ def run_decoding(local: CoreferenceModel, far: CoreferenceModel, batch: pa.Recor
 def long_document(batch: pa.RecordBatch, tokens: int) -> pa.RecordBatch:
     """Put documents behind one another until there are so many tokens."""
     rows = batch.to_pylist()
-    whole: dict[str, Any] = {
-        name: [] if pa.types.is_list(DOCUMENT_ROWS.field(name).type) else "long"
-        for name in DOCUMENT_ROWS.names
-    }
+    lists = [item.name for item in DOCUMENT_ROWS if pa.types.is_list(item.type)]
+    whole: dict[str, Any] = {name: [] for name in lists}
+    whole |= {"document_id": "long", "part": 0, "genre": ""}
     whole["sentence_offsets"] = [0]
     clusters, number = 0, 0
     while len(whole["words"]) < tokens:

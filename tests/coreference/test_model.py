@@ -14,9 +14,10 @@ from corpusmill.coreference.learned import prepare_batch
 from corpusmill.coreference.learning import learn_partition, mixed, sparse, start
 from corpusmill.coreference.measures import metrics_of, predicted_counts
 from corpusmill.coreference.model import GOLD, PREDICTIONS, CoreferenceModel
+from corpusmill.coreference.nonreferential import BITS, FOLDS, Nonreferential
 from corpusmill.coreference.settings import LearnerSettings
 from corpusmill.errors import ModelError, UsageError
-from tests.coreference.samples import random_batch
+from tests.coreference.samples import batch_of, document, random_batch
 
 BATCH = random_batch(11, documents=12, sentences=4)
 SETTINGS: dict[str, Any] = {"bits": 14, "iterations": 3, "beam": 3}
@@ -118,6 +119,37 @@ def test_clusters_to_start_with_are_kept_and_not_joined(model: CoreferenceModel)
         assert len(pairs) == len(set(gold["mention_clusters"])) == len(set(found))
         joined += len(spans) - len(set(row["predicted_clusters"]))
     assert joined > 0
+
+
+def test_a_given_pronoun_is_kept_though_it_seems_to_refer_to_nothing(local: CoreferenceModel):
+    trees = ["(S (NP (DT the) (NN dog)) (VP (VBD barked)))", "(S (NP (PRP it)) (VP (VBD ran)))"]
+    batch = batch_of(document("a", trees, clusters=[(0, 2, 0), (3, 4, 0)]))
+    sure = np.zeros((FOLDS + 1, (1 << BITS) + 1))
+    sure[:, -1] = 50.0
+    parts = replace(local.preparation, nonreferential=Nonreferential(sure))
+    model = replace(local, preparation=parts)
+    free, kept = (
+        predicting(model, start_clusters=given, singletons=True).predict_batch(batch).to_pylist()[0]
+        for given in (False, True)
+    )
+    assert free["predicted_starts"] == [0]
+    assert kept["predicted_starts"] == [0, 3]
+    assert kept["predicted_clusters"] == [0, 0]
+
+
+def test_scores_of_given_arcs_are_their_own(local: CoreferenceModel):
+    """Not those of the arcs that the search would have chosen."""
+    kept = predicting(local, start_clusters=True, singletons=True)
+    (prepared,) = kept.preparation.prepare(BATCH)
+    changed = 0
+    for number in range(prepared.documents.size):
+        tree, scores = kept.resolve(prepared, number)
+        free, best = predicting(local).resolve(prepared, number)
+        same = tree == free
+        np.testing.assert_allclose(scores[same], best[same], atol=1e-9)
+        assert (scores[~same] <= best[~same] + 1e-9).all()
+        changed += int((scores[~same] < best[~same] - 1e-9).sum())
+    assert changed > 0
 
 
 def test_documents_without_gold_are_resolved_the_same(model: CoreferenceModel):

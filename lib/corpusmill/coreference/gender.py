@@ -14,8 +14,8 @@ from numba import njit
 
 from corpusmill.coreference.documents import hash_strings
 from corpusmill.coreference.languages import FEMININE, MASCULINE, NEUTER, PLURAL, SINGULAR
-from corpusmill.errors import DataError, UsageError
-from corpusmill.storage import Place
+from corpusmill.coreference.lists import read_text
+from corpusmill.errors import DataError
 from corpusmill.types import AnyArray
 
 _LEAST = 10
@@ -74,11 +74,7 @@ def read_genders(path: str) -> GenderTable:
     DataError
         DATA01: a line has another form.
     """
-    try:
-        text = Place.of(path).read().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        problem = f"it cannot be read: {error}"
-        raise UsageError("CONF04", key="genders", value=repr(path), problem=problem) from None
+    text = read_text(path, "genders")
     phrases: list[str] = []
     counts: list[list[int]] = []
     for number, line in enumerate(text.splitlines(), start=1):

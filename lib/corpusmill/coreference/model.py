@@ -133,16 +133,16 @@ class CoreferenceModel:
         """
         settings, arcs = self.settings, prepared.arcs
         shift, window = 64 - settings.bits, settings.window
-        begin, end = arcs.offsets[document : document + 2]
+        begin = arcs.offsets[document]
         known = prepared.mentions.clusters
         given = known if settings.start_clusters else np.full(len(known), -1)
-        if settings.regime == "greedy":
-            tree, scores, fixed = best_first(arcs, document, self.weights, shift, window, given)
-            tree = np.where(given[begin:end] >= 0, fixed, tree)
+        greedy = settings.regime == "greedy"
+        if greedy and not settings.start_clusters:
+            tree, scores, _ = best_first(arcs, document, self.weights, shift, window, given)
         else:
-            tree, scores = beam_search(
-                arcs, document, self.weights, shift, window, settings.beam, given
-            )
+            # With local templates one partial tree is the greedy one.
+            beam = 1 if greedy else settings.beam
+            tree, scores = beam_search(arcs, document, self.weights, shift, window, beam, given)
         return np.where(tree < 0, -1, tree - begin), scores
 
     def predict_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:

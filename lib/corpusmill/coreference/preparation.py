@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from corpusmill.coreference.attributes import ATOMS, LEXICAL, MentionTable, desc
 from corpusmill.coreference.documents import Documents, hash_strings, read_batch
 from corpusmill.coreference.extraction import Mentions, extract_mentions, given_mentions
 from corpusmill.coreference.gender import GenderTable
+from corpusmill.coreference.lists import read_text
 from corpusmill.coreference.nonreferential import (
     FOLDS,
     NOTHING_REMOVED,
@@ -68,19 +68,21 @@ class Prepared(NamedTuple):
 def read_templates(name: str, key: str = "templates") -> tuple[str, ...]:
     """Read the lines of a file of templates, or of one of `BUILT_IN`; `key` is for messages.
 
+    Parameters
+    ----------
+    name : str
+        One of `BUILT_IN`, a path or a URI.
+    key : str
+
     Raises
     ------
     UsageError
-        CONF04: there is no such file, it is no text, or it has a bad template or none.
+        CONF04: it cannot be read, or has a bad template or none.
     """
-    try:
-        if name in BUILT_IN:
-            text = (files("corpusmill.coreference") / "features" / f"{name}.txt").read_text("utf-8")
-        else:
-            text = Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        problem = f"local, nonlocal or a text file: {error}"
-        raise UsageError("CONF04", key=key, value=repr(name), problem=problem) from None
+    if name in BUILT_IN:
+        text = (files("corpusmill.coreference") / "features" / f"{name}.txt").read_text("utf-8")
+    else:
+        text = read_text(name, key)
     lines = tuple(text.splitlines())
     if not parse_templates(list(lines), name):
         raise UsageError("CONF04", key=key, value=repr(name), problem="it has no template")
@@ -123,16 +125,16 @@ class Preparation:
         batch : pyarrow.RecordBatch
             Of `corpusmill.corpora.schemas.ANNOTATED_DOCUMENTS`.
         training : bool
-            Whether pronouns are judged by what was learned on other folds, and true mentions are
-            added.
+            Whether pronouns are judged by what was learned on other folds. The documents' own
+            mentions are added to those found in training with ``gold_mentions``, else with
+            ``start_clusters``; no such one is judged.
         """
         settings = self.settings
         documents = read_batch(batch, settings.language)
         if not training and settings.mentions == "given":
             mentions = given_mentions(documents)
         else:
-            added = settings.start_clusters if not training else settings.gold_mentions
-            mentions = extract_mentions(documents, settings, added)
+            mentions = extract_mentions(documents, settings, self._adds_gold(training))
         table = describe_mentions(documents, mentions, self.genders)
         keep = self._referential(batch, mentions, table, training)
         if keep.all():
@@ -168,9 +170,13 @@ class Preparation:
             folds = np.full(len(rows), FOLDS)
         found = probabilities(self.nonreferential, features, folds)
         keep[rows] = found < self.settings.nonreferential_probability
-        if training and self.settings.gold_mentions:
+        if self._adds_gold(training):
             keep |= mentions.clusters >= 0
         return keep
+
+    def _adds_gold(self, training: bool) -> bool:
+        """Tell whether the documents' own mentions are added to those found, and always kept."""
+        return self.settings.gold_mentions if training else self.settings.start_clusters
 
     def frequent(self, atoms: AnyArray) -> AnyArray:
         """Replace rare values of lexical attributes by 1."""

@@ -43,9 +43,11 @@ def predict(context: Context) -> None:
         found = context.cached(resolved(documents.records, model))
         rows = found.select(RESOLVED.names)
         written = context.run.write_parquet("predictions", rows, schema=RESOLVED)
-        sums = found.agg(F.sum(F.size("predicted_starts")), F.sum(F.array_size("words"))).collect()[
-            0
-        ]
+        counts = found.agg(
+            F.sum(F.array_size("predicted_starts")),
+            F.sum(F.array_size("words")),
+            F.count(splits.ERROR),
+        ).collect()[0]
     if conf.write != "none":
         with context.progress.stage("write the documents"):
             columns = {
@@ -54,7 +56,6 @@ def predict(context: Context) -> None:
             }
             text = found.withColumns(columns).select(ANNOTATED_DOCUMENTS.names)
             write_documents(text, context.run.path("documents"), conf.write)
-    mentions, tokens = (int(value or 0) for value in sums)
-    context.run.write_metrics(
-        {"predict": {"documents": written, "tokens": tokens, "mentions": mentions}}
-    )
+    mentions, tokens, failed = (int(value or 0) for value in counts)
+    metrics = {"documents": written, "tokens": tokens, "mentions": mentions, "not_resolved": failed}
+    context.run.write_metrics({"predict": metrics})

@@ -1,4 +1,4 @@
-"""Coreference resolution: train, predict, evaluate."""
+"""Coreference resolution: train, predict, evaluate, and select feature templates."""
 
 import sys
 

@@ -159,7 +159,7 @@ def test_passive_aggressive_learning_is_that_of_an_exact_map_up_to_rounding(kind
         assert learner.weights[slow.place_of(key, 42)] == pytest.approx(weight, abs=1e-12)
 
 
-def test_many_passes_over_few_documents_leave_no_errors():
+def test_many_passes_over_few_documents_leave_few_errors():
     prepared = prepare(
         random_batch(5, documents=2), "ana.string + ant.string + pair.mentions\nana.string"
     )

@@ -84,7 +84,9 @@ def fit_resolver(
 
     Notes
     -----
-    A partition's documents are in one worker's memory; the driver has three times the weights.
+    A partition's documents are in one worker's memory, and arrays as large as the weights, six at
+    their peak. The driver has some of these too, the frequent values with ``cutoff``, and
+    `nonreferential.MOST_PRONOUNS` pronouns at most.
     """
     placed = rows.repartitionById(
         settings.partitions,

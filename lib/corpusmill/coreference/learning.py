@@ -73,7 +73,7 @@ def learn_documents(
     -------
     dict of arrays
         What is summed over partitions: ``weights`` at the end, times ``share`` (documents, or
-        updates); ``totals``, the sum of the weights after each document; and ``counts``, shape
+        those that were updated with); ``totals``, the sum of the weights after each document; and ``counts``, shape
         (4,): documents, loss, length and number of the latent trees' arcs.
     """
     learner = new_learner(settings.bits, settings.update, settings.aggressiveness, weights)
@@ -141,7 +141,7 @@ def mixed(progress: Progress, sums: dict[str, Floats]) -> Progress:
     """Go one pass further with the sums over partitions of `learn_documents`.
 
     The weights become the mean of the partitions', each as often as it has documents (or
-    updates); where there was no update at all they stay.
+    documents that were updated with); where there was no update at all they stay.
     """
     documents, loss, length, arcs = sums["counts"].tolist()
     share = float(sums["share"][0])

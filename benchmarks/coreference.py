@@ -53,7 +53,7 @@ HOTCOREF_TOKENS, HOTCOREF_ITERATION = 12_000, 12.0
 """HOTCoref, greedy, first-order: tokens a second, and seconds an iteration over 177 documents."""
 LONG_TOKENS, LONG_WINDOW = 100_000, 500
 BEAMS = (1, 10, 20)
-_TOKEN_LISTS = ("words", "pos", "lemmas", "speakers", "relations")
+_TOKEN_LISTS = ("words", "pos", "lemmas", "speakers")
 _PLACES = tuple(
     f"{kind}_{end}" for kind in ("constituent", "entity", "mention") for end in ("starts", "ends")
 )
@@ -97,7 +97,7 @@ def run_decoding(local: CoreferenceModel, far: CoreferenceModel, batch: pa.Recor
 
 
 def long_document(batch: pa.RecordBatch, tokens: int) -> pa.RecordBatch:
-    """Put documents behind one another until there are so many tokens."""
+    """Put documents behind one another until there are so many tokens; without dependencies."""
     rows = batch.to_pylist()
     lists = [item.name for item in DOCUMENT_ROWS if pa.types.is_list(item.type)]
     whole: dict[str, Any] = {name: [] for name in lists}

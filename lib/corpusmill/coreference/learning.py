@@ -73,8 +73,8 @@ def learn_documents(
     -------
     dict of arrays
         What is summed over partitions: ``weights`` at the end, times ``share`` (documents, or
-        those that were updated with); ``totals``, the sum of the weights after each document; and ``counts``, shape
-        (4,): documents, loss, length and number of the latent trees' arcs.
+        those that were updated with); ``totals``, the sum of the weights after each document; and
+        ``counts``, shape (4,): documents, loss, length and number of the latent trees' arcs.
     """
     learner = new_learner(settings.bits, settings.update, settings.aggressiveness, weights)
     counts, updates = np.zeros(4), 0

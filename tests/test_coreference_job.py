@@ -312,3 +312,25 @@ def test_a_user_s_mistake_is_one_line(
     told = capfd.readouterr().err
     assert message in told
     assert "Traceback" not in told
+
+
+def test_templates_are_selected(tmp_path: Path, spark: Any) -> None:
+    first, more = tmp_path / "first.txt", tmp_path / "more.txt"
+    first.write_text("ana.type\n", "utf-8")
+    more.write_text("pair.match + ana.type\nana.genre  # of no use\n", "utf-8")
+    arguments = [
+        "model.regime=greedy", f"model.templates={first}", f"selection.candidates={more}",
+        "selection.rounds=1", "selection.iterations=2", "selection.documents=30",
+    ]  # fmt: skip
+    assert (
+        run_job(
+            JOB, ["select", *demo_arguments("coreference/demo.yaml", tmp_path), *arguments], spark
+        )
+        == 0
+    )
+    output = str(tmp_path / "out")
+    lines = storage.Place.of(storage.resolve(output, "templates.txt", "select")).read().decode()
+    assert lines == "ana.type\npair.match + ana.type\n"
+    found = metrics_of(Path(output))
+    assert found["select.templates"] == 2.0
+    assert found["select.last"] > found["select.first"]

@@ -56,6 +56,11 @@ def list_offsets(column: pa.Array) -> Offsets:
     return offsets
 
 
+def flat_integers(batch: pa.RecordBatch, name: str) -> Offsets:
+    """Give the values of a column of lists of integers, one list after the other; int64."""
+    return batch.column(name).flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+
+
 def text_pieces(batch: pa.RecordBatch, column: str, most: int) -> Iterator[pa.RecordBatch]:
     """Cut a batch so that each piece has at most ``most`` characters, or one text.
 

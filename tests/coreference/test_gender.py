@@ -14,9 +14,9 @@ from corpusmill.coreference.gender import (
     gender_table,
     no_genders,
     normalised,
-    phrase_hashes,
     read_genders,
 )
+from corpusmill.coreference.hashing import span_hashes
 from corpusmill.coreference.languages import FEMININE, MASCULINE, NEUTER, PLURAL, SINGULAR
 from corpusmill.errors import DataError
 
@@ -98,6 +98,6 @@ def test_keys_are_sorted_and_each_stands_once():
 
 def test_hashes_of_phrases_depend_on_the_order_of_words():
     words = hash_strings(["a", "b", "b", "a", "a"])
-    one, two, three, none = phrase_hashes(np.array([0, 2, 4, 5, 5]), words)
+    one, two, three, none = span_hashes(np.array([0, 2, 4, 5]), np.array([2, 4, 5, 5]), words)
     assert len({int(each) for each in (one, two, three, none)}) == 4
     assert (three, none) == (words[0], 0)

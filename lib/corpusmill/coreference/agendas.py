@@ -24,22 +24,19 @@ from corpusmill.coreference.arcs import (
 from corpusmill.coreference.beam import (
     Agenda,
     Trace,
-    Versions,
     advance,
     copy_agenda,
     correct_arcs,
     expand,
-    extend_cluster,
     follow,
     new_agenda,
     new_trace,
-    new_versions,
     nonlocal_hashes,
     reset_agenda,
-    start_cluster,
 )
 from corpusmill.coreference.pairs import PAIR_ATOMS, compare
 from corpusmill.coreference.updates import ROOT_LOSS, Learner, apply_update
+from corpusmill.coreference.versions import Versions, extend_cluster, new_versions, start_cluster
 from corpusmill.types import AnyArray, Flags, Floats
 
 EARLY, LASO, DELAYED, MAX_VIOLATION = range(4)

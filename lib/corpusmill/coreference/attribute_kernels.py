@@ -6,18 +6,8 @@ import numpy as np
 from numba import njit
 
 from corpusmill.coreference.documents import Constituents, Spans, Tokens
-from corpusmill.coreference.gender import FACTOR
+from corpusmill.coreference.hashing import FACTOR
 from corpusmill.types import AnyArray
-
-
-@njit(cache=True, nogil=True)
-def span_hashes(starts: AnyArray, ends: AnyArray, words: AnyArray) -> AnyArray:
-    """Hash the words of spans as `gender.phrase_hashes` does; uint64, shape (spans,)."""
-    result = np.zeros(len(starts), np.uint64)
-    for span in range(len(starts)):
-        for token in range(starts[span], ends[span]):
-            result[span] = result[span] * np.uint64(FACTOR) + words[token]
-    return result
 
 
 @njit(cache=True, nogil=True)
@@ -41,7 +31,7 @@ def acronyms(
     starts, ends : int64, shape (mentions,)
     capitals : uint32, shape (tokens,)
         The capital that a word begins with, 0 for none.
-    letters : uint32, shape (tokens,)
+    letters : uint64, shape (tokens,)
         A hash of the letters of a word all in capitals, 0 for another.
 
     Returns
@@ -86,7 +76,6 @@ def entity_labels(heads: AnyArray, entities: Spans) -> AnyArray:
 
 
 SUBJECT, OBJECT, OBLIQUE, NESTED, OTHER_ROLE = range(1, 6)
-_PRIME = 0x9E3779B97F4A7C15
 
 
 @njit(cache=True, nogil=True)
@@ -150,7 +139,7 @@ def clause_paths(
         at = nodes.parents[node]
         while at >= 0:
             label = nodes.labels[at]
-            path = path * np.uint64(_PRIME) + label
+            path = path * np.uint64(FACTOR) + label
             clause = bool(np.any(clause_labels == label))
             if role == OTHER_ROLE:
                 role = _role(clause, label == verb_phrase, label == nodes.labels[node])

@@ -15,12 +15,12 @@ from corpusmill.coreference.attribute_kernels import (
     acronyms,
     clause_paths,
     entity_labels,
-    span_hashes,
     word_masks,
 )
 from corpusmill.coreference.documents import Documents, hash_strings
 from corpusmill.coreference.extraction import Mentions, coordinated
-from corpusmill.coreference.gender import FACTOR, GenderTable, find_genders, normalised
+from corpusmill.coreference.gender import GenderTable, find_genders, normalised
+from corpusmill.coreference.hashing import FACTOR, span_hashes
 from corpusmill.coreference.languages import (
     CLAUSES,
     COMMON_NOUN,
@@ -34,7 +34,7 @@ from corpusmill.coreference.languages import (
     SINGULAR,
     UNKNOWN,
 )
-from corpusmill.types import AnyArray
+from corpusmill.types import AnyArray, Flags
 
 NAME, COMMON, PRONOUN = 1, 2, 3
 """Types of mentions."""
@@ -137,6 +137,11 @@ class MentionTable(NamedTuple):
     codes: AnyArray
     parents: AnyArray
     node_labels: AnyArray
+
+    def take(self, keep: Flags) -> MentionTable:
+        """Keep some of the mentions."""
+        last = self._fields.index("initials")
+        return MentionTable(*(column[keep] for column in self[: last + 1]), *self[last + 1 :])
 
 
 def mention_types(mentions: Mentions, documents: Documents, entities: AnyArray) -> AnyArray:

@@ -17,31 +17,16 @@ from numba import njit
 from corpusmill.coreference.arcs import Arcs, place, score_antecedents, score_mentions
 from corpusmill.coreference.pairs import PAIR_ATOMS
 from corpusmill.coreference.templates import ANAPHOR, ANTECEDENT, FIRST, GRAND, LAST, SIBLING
+from corpusmill.coreference.versions import (
+    Versions,
+    grow_cluster,
+    new_versions,
+    start_cluster,
+)
 from corpusmill.types import AnyArray, Flags, Floats
 
-_PRIME = 0x9E3779B97F4A7C15
 SIZES = 6
 """Clusters of this size and larger ones are one in features."""
-
-
-class Versions(NamedTuple):
-    """Clusters that partial trees have, by version.
-
-    Attributes
-    ----------
-    used : int64, shape (1,)
-        How many there are.
-    sizes, firsts, lasts : int64, shape (versions,)
-        Mentions in it, and the first and the last of them.
-    shapes : uint64, shape (versions,)
-        A hash of the types of its mentions from left to right.
-    """
-
-    used: AnyArray
-    sizes: AnyArray
-    firsts: AnyArray
-    lasts: AnyArray
-    shapes: AnyArray
 
 
 class Agenda(NamedTuple):
@@ -75,9 +60,9 @@ class Trace(NamedTuple):
 
     Attributes
     ----------
-    parents : int64, shape (mentions, items)
+    parents : int32, shape (mentions, items)
         Where the tree without the last arc stands, at the mention before.
-    antecedents : int64, shape (mentions, items)
+    antecedents : int32, shape (mentions, items)
         The last arc; -1 for the root. Mentions are counted in the document.
     scores : float64, shape (mentions, items)
         Of the tree.
@@ -122,51 +107,6 @@ def copy_agenda(source: Agenda, target: Agenda) -> None:
     target.antecedents[:size] = source.antecedents[:size]
     target.versions[:size] = source.versions[:size]
     target.children[:size] = source.children[:size]
-
-
-@njit(cache=True, nogil=True)
-def new_versions(mentions: int, items: int) -> Versions:
-    """Give room for the versions of so many items in all agendas."""
-    # One each for the mentions alone, and one an item and mention.
-    room = mentions * (items + 1)
-    return Versions(
-        np.zeros(1, np.int64),
-        np.zeros(room, np.int32),
-        np.zeros(room, np.int32),
-        np.zeros(room, np.int32),
-        np.zeros(room, np.uint64),
-    )
-
-
-@njit(cache=True, nogil=True)
-def start_cluster(versions: Versions, mention: int, kind: int) -> int:
-    """Make the cluster of one mention; give its version."""
-    number = versions.used[0]
-    versions.used[0] += 1
-    versions.sizes[number] = 1
-    versions.firsts[number] = versions.lasts[number] = mention
-    versions.shapes[number] = np.uint64(kind)
-    return int(number)
-
-
-@njit(cache=True, nogil=True)
-def extend_cluster(versions: Versions, number: int, mention: int, kind: int) -> None:
-    """Add a mention to a version in its place, for who holds a single tree."""
-    versions.sizes[number] += 1
-    versions.lasts[number] = mention
-    versions.shapes[number] = versions.shapes[number] * np.uint64(_PRIME) + np.uint64(kind)
-
-
-@njit(cache=True, nogil=True)
-def grow_cluster(versions: Versions, cluster: int, mention: int, kind: int) -> int:
-    """Make a cluster with one mention more; give its version."""
-    number = versions.used[0]
-    versions.used[0] += 1
-    versions.sizes[number] = versions.sizes[cluster]
-    versions.firsts[number] = versions.firsts[cluster]
-    versions.shapes[number] = versions.shapes[cluster]
-    extend_cluster(versions, number, mention, kind)
-    return int(number)
 
 
 @njit(cache=True, nogil=True)

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from corpusmill.frames import any_in_row, list_offsets, refuse_null_items, refuse_rows
+from corpusmill.frames import (
+    any_in_row,
+    flat_integers,
+    list_offsets,
+    refuse_null_items,
+    refuse_rows,
+)
 from corpusmill.types import AnyArray, Flags, Offsets
 
 _ID, _KIND = "document_id", "document"
@@ -64,19 +70,22 @@ def _faults(batch: pa.RecordBatch, offsets: dict[str, Offsets]) -> Iterator[tupl
         for name in others if first in sizes else ():
             yield sizes[name] != sizes[first], f"{name} must be as long as {first}"
     yield _bad_sentences(batch, offsets["sentence_offsets"], words), _SENTENCES
-    heads = _values(batch, "heads")
+    heads = flat_integers(batch, "heads")
     bad = (heads < -1) | (heads >= np.repeat(words, sizes["heads"]))
     yield any_in_row(bad, offsets["heads"]), "heads must be tokens of the document, or -1"
     for kind in ("constituent", "entity", "mention"):
         rows = offsets.get(f"{kind}_starts")
         if rows is not None:
-            starts, ends = _values(batch, f"{kind}_starts"), _values(batch, f"{kind}_ends")
+            starts, ends = (
+                flat_integers(batch, f"{kind}_starts"),
+                flat_integers(batch, f"{kind}_ends"),
+            )
             bad = (starts < 0) | (ends <= starts) | (ends > np.repeat(words, np.diff(rows)))
             yield any_in_row(bad, rows), f"{kind} spans must hold words of the document"
     yield _bad_parents(batch, offsets["constituent_parents"]), _PARENTS
     if "mention_starts" in sizes:
         rows = offsets["mention_starts"]
-        yield any_in_row(_values(batch, "mention_clusters") < 0, rows), _CLUSTERS
+        yield any_in_row(flat_integers(batch, "mention_clusters") < 0, rows), _CLUSTERS
         yield _repeated(batch, rows), "no mention must stand twice"
 
 
@@ -85,12 +94,8 @@ _PARENTS = "constituent_parents must be -1 or a constituent before and around"
 _CLUSTERS = "mention_clusters must not be below 0"
 
 
-def _values(batch: pa.RecordBatch, name: str) -> AnyArray:
-    return batch.column(name).flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-
-
 def _bad_sentences(batch: pa.RecordBatch, rows: Offsets, words: AnyArray) -> Flags:
-    values, filled = _values(batch, "sentence_offsets"), np.diff(rows) > 0
+    values, filled = flat_integers(batch, "sentence_offsets"), np.diff(rows) > 0
     falls = np.zeros(len(values), np.bool_)
     falls[1:] = np.diff(values) <= 0
     falls[rows[:-1][filled]] = False
@@ -101,19 +106,24 @@ def _bad_sentences(batch: pa.RecordBatch, rows: Offsets, words: AnyArray) -> Fla
 
 
 def _bad_parents(batch: pa.RecordBatch, rows: Offsets) -> Flags:
-    parents = _values(batch, "constituent_parents")
+    parents = flat_integers(batch, "constituent_parents")
     first = np.repeat(rows[:-1], np.diff(rows))
     bad = (parents < -1) | (parents >= np.arange(len(parents)) - first)
     inner = np.flatnonzero(~bad & (parents >= 0))
     above = parents[inner] + first[inner]
-    starts, ends = _values(batch, "constituent_starts"), _values(batch, "constituent_ends")
+    starts, ends = (
+        flat_integers(batch, "constituent_starts"),
+        flat_integers(batch, "constituent_ends"),
+    )
     bad[inner] = (starts[inner] < starts[above]) | (ends[inner] > ends[above])
     return any_in_row(bad, rows)
 
 
 def _repeated(batch: pa.RecordBatch, rows: Offsets) -> Flags:
     owners = np.repeat(np.arange(len(rows) - 1), np.diff(rows))
-    keys = np.stack([owners, _values(batch, "mention_starts"), _values(batch, "mention_ends")])
+    keys = np.stack(
+        [owners, flat_integers(batch, "mention_starts"), flat_integers(batch, "mention_ends")]
+    )
     order = np.lexsort(keys[::-1])
     same = np.zeros(len(order), np.bool_)
     same[1:] = (keys[:, order[1:]] == keys[:, order[:-1]]).all(axis=0)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from corpusmill.coreference.checks import refuse_broken_documents
 from corpusmill.coreference.languages import QUOTES, TAG_CLASSES, head_rules
 from corpusmill.coreference.syntax import find_heads, quoted_tokens
-from corpusmill.frames import list_offsets
+from corpusmill.frames import flat_integers, list_offsets
 from corpusmill.types import AnyArray, Flags, Offsets
 
 
@@ -184,7 +184,7 @@ def read_batch(batch: pa.RecordBatch, language: str) -> Documents:
     refuse_broken_documents(batch)
     offsets = list_offsets(batch.column("words"))
     words, tags = _distinct(batch, "words"), _distinct(batch, "pos")
-    sentences = _flat(batch, "sentence_offsets")
+    sentences = flat_integers(batch, "sentence_offsets")
     bounds = list_offsets(batch.column("sentence_offsets"))
     starts = sentences + np.repeat(offsets[:-1], np.diff(bounds))
     keep = np.ones(len(starts), np.bool_)
@@ -218,10 +218,6 @@ def read_batch(batch: pa.RecordBatch, language: str) -> Documents:
     )
 
 
-def _flat(batch: pa.RecordBatch, name: str) -> AnyArray:
-    return batch.column(name).flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-
-
 def _encode(strings: pa.Array) -> Distinct:
     encoded = strings.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
@@ -247,7 +243,7 @@ def _padded(batch: pa.RecordBatch, name: str, offsets: Offsets) -> AnyArray:
 def _governors(batch: pa.RecordBatch, offsets: Offsets) -> AnyArray:
     has = np.repeat(np.diff(list_offsets(batch.column("heads"))) > 0, np.diff(offsets))
     result = np.full(offsets[-1], -1, np.int64)
-    heads = _flat(batch, "heads")
+    heads = flat_integers(batch, "heads")
     result[has] = np.where(heads < 0, -1, heads + np.repeat(offsets[:-1], np.diff(offsets))[has])
     return result
 
@@ -258,9 +254,9 @@ def _constituents(
     offsets = list_offsets(batch.column("constituent_labels"))
     counts = np.diff(offsets)
     shift = np.repeat(tokens.offsets[:-1], counts)
-    starts = _flat(batch, "constituent_starts") + shift
-    ends = _flat(batch, "constituent_ends") + shift
-    parents = _flat(batch, "constituent_parents")
+    starts = flat_integers(batch, "constituent_starts") + shift
+    ends = flat_integers(batch, "constituent_ends") + shift
+    parents = flat_integers(batch, "constituent_parents")
     parents = np.where(parents < 0, -1, parents + np.repeat(offsets[:-1], counts))
     heads = find_heads(
         starts,
@@ -277,7 +273,7 @@ def _constituents(
 def _spans(batch: pa.RecordBatch, kind: str, labels: AnyArray, tokens: Offsets) -> Spans:
     offsets = list_offsets(batch.column(f"{kind}_starts"))
     shift = np.repeat(tokens[:-1], np.diff(offsets))
-    starts, ends = _flat(batch, f"{kind}_starts"), _flat(batch, f"{kind}_ends")
+    starts, ends = flat_integers(batch, f"{kind}_starts"), flat_integers(batch, f"{kind}_ends")
     return Spans(offsets, starts + shift, ends + shift, labels)
 
 
@@ -291,4 +287,4 @@ def _gold(batch: pa.RecordBatch, tokens: Offsets) -> Spans:
     if "mention_clusters" not in batch.schema.names:
         none = np.zeros(0, np.int64)
         return Spans(np.zeros(batch.num_rows + 1, np.int64), none, none, none)
-    return _spans(batch, "mention", _flat(batch, "mention_clusters"), tokens)
+    return _spans(batch, "mention", flat_integers(batch, "mention_clusters"), tokens)

@@ -100,14 +100,11 @@ class CoreferenceResolver(Estimator["CoreferenceResolverModel"], CoreferencePara
 
     def _fit(self, dataset: DataFrame) -> CoreferenceResolverModel:
         rows = dataset.select(*self._inputs(dataset, frozenset(OPTIONAL)))
-        known = rows.where(F.col("mention_clusters").isNotNull()).persist()
-        try:
-            if known.isEmpty():
-                hint = "there must be a document whose coreference is known"
-                raise DataError("DATA03", source="column 'mention_clusters'", hint=hint)
-            trained = fit_resolver(known, self.settings(), self.getOrDefault(self.seed))
-        finally:
-            known.unpersist()
+        known = rows.where(F.col("mention_clusters").isNotNull())
+        if known.isEmpty():
+            hint = "there must be a document whose coreference is known"
+            raise DataError("DATA03", source="column 'mention_clusters'", hint=hint)
+        trained = fit_resolver(known, self.settings(), self.getOrDefault(self.seed))
         return with_params_of(self, CoreferenceResolverModel(trained), CoreferenceParams)
 
 

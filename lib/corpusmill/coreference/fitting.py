@@ -6,7 +6,6 @@ Perceptron, iterative parameter mixing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -16,13 +15,14 @@ from pyspark.sql import types as T
 
 from corpusmill import splits
 from corpusmill.coreference.learned import (
+    PRONOUNS,
     begin_preparation,
     frequent_values,
     learn_pronouns,
     pronoun_rows,
     value_rows,
 )
-from corpusmill.coreference.learning import Progress, learn_partition, mixed, sparse, start
+from corpusmill.coreference.learning import OnPass, Progress, learn_partition, mixed, sparse, start
 from corpusmill.coreference.model import CoreferenceModel
 from corpusmill.coreference.nonreferential import MOST_PRONOUNS
 from corpusmill.coreference.preparation import Preparation
@@ -32,6 +32,7 @@ from corpusmill.corpora.schemas import INTS
 _PRONOUNS = T.StructType(
     [
         T.StructField("document_id", T.StringType()),
+        T.StructField("part", T.IntegerType()),
         T.StructField("position", T.IntegerType()),
         T.StructField("fold", T.IntegerType()),
         T.StructField("alone", T.BooleanType()),
@@ -45,8 +46,6 @@ _VALUES = T.StructType(
         T.StructField("count", T.LongType()),
     ]
 )
-OnPass = Callable[[Progress, Preparation], None]
-"""What is called after each pass."""
 
 
 def fit_resolver(
@@ -119,7 +118,8 @@ def prepare_documents(rows: DataFrame, settings: LearnerSettings, seed: int) -> 
         found = splits.map_partitions(rows, kernel, _PRONOUNS).persist()
         try:
             count = found.count()
-            kept = found.sample(MOST_PRONOUNS / count, seed) if count > MOST_PRONOUNS else found
+            place = F.pmod(F.xxhash64(F.lit(seed), *PRONOUNS.names[:3]), F.lit(count))
+            kept = found.where(place < MOST_PRONOUNS)
             preparation = replace(preparation, nonreferential=learn_pronouns(kept.toArrow()))
         finally:
             found.unpersist()

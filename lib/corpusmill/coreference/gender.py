@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from corpusmill.coreference.documents import hash_strings
+from corpusmill.coreference.hashing import FACTOR, span_hashes
 from corpusmill.coreference.languages import FEMININE, MASCULINE, NEUTER, PLURAL, SINGULAR
 from corpusmill.coreference.lists import read_text
 from corpusmill.errors import DataError
@@ -20,8 +21,6 @@ from corpusmill.types import AnyArray
 
 _LEAST = 10
 _DIGIT = re.compile(r"\d")
-FACTOR = 0x9E3779B97F4A7C15
-"""What the hash of a phrase is multiplied by before the next word's is added."""
 
 
 class GenderTable(NamedTuple):
@@ -30,7 +29,7 @@ class GenderTable(NamedTuple):
     Attributes
     ----------
     keys : uint64, shape (phrases,)
-        Sorted hashes: of words w_1 .. w_n the sum of FACTOR^(n - k) hash(w_k) modulo 2^64.
+        Sorted `hashing.span_hashes` of their words.
     genders, numbers : int8, shape (phrases,)
         `languages.MASCULINE` ..., `languages.SINGULAR` ...
     """
@@ -94,21 +93,12 @@ def gender_table(phrases: list[str], counts: AnyArray) -> GenderTable:
     words = [phrase.split() for phrase in phrases]
     lengths = np.array([len(each) for each in words], np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    keys = phrase_hashes(offsets, hash_strings([word for each in words for word in each]))[keep]
+    hashed = hash_strings([word for each in words for word in each])
+    keys = span_hashes(offsets[:-1], offsets[1:], hashed)[keep]
     genders = np.array([MASCULINE, FEMININE, NEUTER], np.int8)[counts[:, :3].argmax(axis=1)]
     numbers = np.where(counts[:, 3] > counts[:, :3].sum(axis=1), PLURAL, SINGULAR).astype(np.int8)
     keys, first = np.unique(keys, return_index=True)
     return GenderTable(keys, genders[keep][first], numbers[keep][first])
-
-
-@njit(cache=True, nogil=True)
-def phrase_hashes(offsets: AnyArray, words: AnyArray) -> AnyArray:
-    """Hash phrases of words; uint64, shape (phrases,)."""
-    result = np.zeros(len(offsets) - 1, np.uint64)
-    for phrase in range(len(result)):
-        for word in range(offsets[phrase], offsets[phrase + 1]):
-            result[phrase] = result[phrase] * np.uint64(FACTOR) + words[word]
-    return result
 
 
 @njit(cache=True, nogil=True)

@@ -19,6 +19,7 @@ from corpusmill.coreference.preparation import (
     Preparation,
     Vocabulary,
     folds_of,
+    parts_of,
     read_templates,
     token_pieces,
 )
@@ -29,14 +30,15 @@ from corpusmill.errors import UsageError
 PRONOUNS = pa.schema(
     [
         ("document_id", pa.string()),
+        ("part", pa.int32()),
         ("position", pa.int32()),
         ("fold", pa.int32()),
         ("alone", pa.bool_()),
         ("features", pa.list_(pa.int32())),
     ]
 )
-"""A pronoun that may refer to nothing: its document, number there and fold, whether it is in no
-true cluster, and its features."""
+"""A pronoun that may refer to nothing: its document and part, number there and fold, whether it is
+in no true cluster, and its features."""
 VALUES = pa.schema([("attribute", pa.int32()), ("value", pa.int64()), ("count", pa.int64())])
 """A value of a lexical attribute, its 64 bits as a number with a sign, and how often it occurs."""
 
@@ -71,6 +73,7 @@ def pronoun_rows(batch: pa.RecordBatch, preparation: Preparation) -> pa.RecordBa
         known = documents.known[owner]
         columns = [
             piece.column("document_id").take(pa.array(owner)),
+            pa.array(parts_of(piece)[owner]),
             pa.array((rows - mentions.offsets[owner]).astype(np.int32)),
             pa.array(folds_of(piece)[owner].astype(np.int32)),
             pa.array(mentions.clusters[rows] < 0),
@@ -82,8 +85,8 @@ def pronoun_rows(batch: pa.RecordBatch, preparation: Preparation) -> pa.RecordBa
 
 
 def learn_pronouns(table: pa.Table) -> Nonreferential:
-    """Train the classifiers on `PRONOUNS`, in the order of documents and positions."""
-    table = table.sort_by([("document_id", "ascending"), ("position", "ascending")])
+    """Train the classifiers on `PRONOUNS`, in the order of documents, parts and positions."""
+    table = table.sort_by([(name, "ascending") for name in PRONOUNS.names[:3]])
     lists = table.column("features").combine_chunks()
     width = len(lists[0]) if len(table) else 0
     return fit_nonreferential(

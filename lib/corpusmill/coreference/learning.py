@@ -5,7 +5,7 @@ Source: Björkelund & Kuhn (2014); McDonald, Hall & Mann (2010) for iterative pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from corpusmill.coreference.agendas import REGIMES, learn_beam
 from corpusmill.coreference.greedy import learn_greedy
 from corpusmill.coreference.preparation import Preparation, Prepared
 from corpusmill.coreference.settings import LearnerSettings
-from corpusmill.coreference.updates import Learner, new_learner
+from corpusmill.coreference.updates import Learner, averaged, new_learner
 from corpusmill.types import AnyArray, Floats
 
 
@@ -46,6 +46,10 @@ class Progress(NamedTuple):
     def average(self) -> Floats:
         """Give the averaged weights."""
         return self.totals / max(self.steps, 1.0)
+
+
+OnPass = Callable[[Progress, Preparation], None]
+"""What is called after each pass."""
 
 
 def start(settings: LearnerSettings) -> Progress:
@@ -85,7 +89,7 @@ def learn_documents(
             updates += found[0] > 0.0
     documents = counts[0]
     share = documents if settings.mixing == "documents" else float(updates)
-    totals = documents * learner.weights - learner.sums
+    totals = documents * averaged(learner)
     return {
         "weights": share * learner.weights,
         "share": np.array([share]),
@@ -128,6 +132,34 @@ def learn_partition(
     shuffled = order[order_of(seed, iteration).permutation(len(order))]
     batch = table.take(pa.array(shuffled)).combine_chunks().to_batches()[0]
     return learn_documents(preparation.prepare(batch, training=True), first, settings)
+
+
+def learn_batch(
+    batch: pa.RecordBatch,
+    preparation: Preparation,
+    seed: int,
+    on_pass: OnPass | None = None,
+) -> Progress:
+    """Make all passes over documents in memory, in one partition.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    preparation : Preparation
+    seed : int
+        Of the order of documents.
+    on_pass : callable, optional
+        Called after each pass.
+    """
+    progress = start(preparation.settings)
+    for iteration in range(preparation.settings.iterations):
+        weights = sparse(progress.weights)
+        progress = mixed(
+            progress, learn_partition(iter([batch]), preparation, weights, seed, iteration)
+        )
+        if on_pass is not None:
+            on_pass(progress, preparation)
+    return progress
 
 
 def _by_name(table: pa.Table) -> AnyArray:

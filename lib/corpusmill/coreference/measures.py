@@ -11,8 +11,8 @@ from corpusmill.evaluation.coreference import (
     coreference_metrics,
     count_coreference,
 )
-from corpusmill.frames import list_offsets
-from corpusmill.types import AnyArray, Floats
+from corpusmill.frames import flat_integers, list_offsets
+from corpusmill.types import Floats
 
 WIDTH = 4
 """Numbers of each measure: numerator and denominator of recall and of precision."""
@@ -21,14 +21,10 @@ WIDTH = 4
 def mentions_of(batch: pa.RecordBatch, kind: str) -> Mentions:
     """Read the columns ``<kind>_starts``, ``_ends`` and ``_clusters``."""
     offsets = list_offsets(batch.column(f"{kind}_starts"))
-    return Mentions(offsets, *(_flat(batch, f"{kind}_{name}") for name in _PARTS))
+    return Mentions(offsets, *(flat_integers(batch, f"{kind}_{name}") for name in _PARTS))
 
 
 _PARTS = ("starts", "ends", "clusters")
-
-
-def _flat(batch: pa.RecordBatch, name: str) -> AnyArray:
-    return batch.column(name).flatten().to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def count_rows(batch: pa.RecordBatch | None) -> Floats:

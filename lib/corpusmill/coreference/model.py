@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,11 +15,12 @@ from corpusmill.coreference.clusters import clusters_of_tree, kept_mentions
 from corpusmill.coreference.gender import GenderTable
 from corpusmill.coreference.greedy import best_first
 from corpusmill.coreference.learned import prepare_batch
-from corpusmill.coreference.learning import Progress, dense, learn_partition, mixed, sparse, start
+from corpusmill.coreference.learning import OnPass, dense, learn_batch, sparse
 from corpusmill.coreference.nonreferential import Nonreferential
 from corpusmill.coreference.preparation import Preparation, Prepared, Vocabulary
 from corpusmill.coreference.settings import LearnerSettings
 from corpusmill.coreference.templates import parse_templates
+from corpusmill.errors import DataError
 from corpusmill.frames import record_batch
 from corpusmill.types import AnyArray, Floats
 
@@ -88,14 +88,14 @@ class CoreferenceModel:
         batch: pa.RecordBatch,
         settings: LearnerSettings,
         seed: int = 13,
-        on_pass: Callable[[Progress, Preparation], None] | None = None,
+        on_pass: OnPass | None = None,
     ) -> CoreferenceModel:
         """Train on documents in memory, in one partition.
 
         Parameters
         ----------
         batch : pyarrow.RecordBatch
-            `DOCUMENT_ROWS`, with known clusters.
+            `DOCUMENT_ROWS`; documents whose clusters are not known are passed over.
         settings : LearnerSettings
             ``partitions`` is not looked at.
         seed : int
@@ -106,16 +106,20 @@ class CoreferenceModel:
         Returns
         -------
         CoreferenceModel
+
+        Raises
+        ------
+        DataError
+            DATA03: of no document clusters are known; DATA01: a broken document.
+        UsageError
+            The settings' files cannot be read.
         """
-        preparation = prepare_batch(batch, settings)
-        progress = start(settings)
-        for iteration in range(settings.iterations):
-            weights = sparse(progress.weights)
-            sums = learn_partition(iter([batch]), preparation, weights, seed, iteration)
-            progress = mixed(progress, sums)
-            if on_pass is not None:
-                on_pass(progress, preparation)
-        return cls(preparation, progress.average())
+        known = batch.filter(batch.column("mention_clusters").is_valid())
+        if not known.num_rows:
+            hint = "there must be a document whose coreference is known"
+            raise DataError("DATA03", source="column 'mention_clusters'", hint=hint)
+        preparation = prepare_batch(known, settings)
+        return cls(preparation, learn_batch(known, preparation, seed, on_pass).average())
 
     def resolve(self, prepared: Prepared, document: int) -> tuple[AnyArray, Floats]:
         """Find the antecedents of a document's mentions.
@@ -175,9 +179,9 @@ class CoreferenceModel:
         token = piece.documents.tokens.offsets[document]
         starts, ends = piece.mentions.starts[begin:end], piece.mentions.ends[begin:end]
         clusters = clusters_of_tree(antecedents)
-        keep = np.ones(len(clusters), np.bool_)
-        if not self.settings.singletons:
-            keep = kept_mentions(clusters)
+        keep = kept_mentions(clusters) | self.settings.singletons
+        if self.settings.start_clusters:
+            keep |= piece.mentions.clusters[begin:end] >= 0
         places = np.append(np.cumsum(keep) - 1, -1)
         _, numbers = np.unique(clusters[keep], return_inverse=True)
         return (

@@ -9,6 +9,7 @@ Source: Björkelund & Kuhn (2014, section 7), after Björkelund & Farkas (2012, 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ NOTHING_REMOVED = Nonreferential(np.zeros((0, 1)))
 """The classifier before it is trained."""
 
 
+@cache
 def _group() -> Group:
     return compile_templates(parse_templates(_TEMPLATES.splitlines(), "templates")).anaphor
 

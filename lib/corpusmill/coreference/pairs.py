@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from corpusmill.coreference.attributes import ATOMS, PRONOUN, MentionTable
+from corpusmill.coreference.hashing import FACTOR
 from corpusmill.coreference.languages import ADJECTIVE, COMMON_NOUN, NUMBER, PROPER_NOUN
 from corpusmill.types import AnyArray
 
@@ -29,10 +30,29 @@ PAIR_ATOMS = (
     "entity",
 )
 """Names of the values of `compare`, as templates write them."""
+(
+    SENTENCES,
+    MENTIONS,
+    MATCH,
+    EXACT,
+    CORE,
+    HEAD,
+    INSIDE,
+    EXTRA,
+    ALIAS,
+    NESTED,
+    SPEAKER,
+    EDIT,
+    PATH,
+    CLAUSE,
+    APPOSITION,
+    AGREE,
+    ENTITY,
+) = range(len(PAIR_ATOMS))
+"""Their places."""
 _CORE, _STRING, _ENTITY = (ATOMS.index(name) for name in ("core", "string", "entity"))
 _WORDS = 12
 _LETTERS = 64
-_PRIME = 0x9E3779B97F4A7C15
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -117,16 +137,16 @@ def _path(first: int, second: int, parents: AnyArray, labels: AnyArray) -> np.ui
     # In preorder a constituent's number is above those of all around it.
     while first != second:
         if first > second:
-            up = up * np.uint64(_PRIME) + labels[first]
+            up = up * np.uint64(FACTOR) + labels[first]
             first = parents[first]
         else:
-            down = down * np.uint64(_PRIME) + labels[second]
+            down = down * np.uint64(FACTOR) + labels[second]
             second = parents[second]
         if first < 0 or second < 0:
             return np.uint64(0)
     if first < 0:
         return np.uint64(0)
-    return up ^ (down * np.uint64(_PRIME)) ^ labels[first]
+    return up ^ (down * np.uint64(FACTOR)) ^ labels[first]
 
 
 @njit(cache=True, nogil=True)
@@ -208,14 +228,14 @@ def _compare_words(
         core, exact = atoms[antecedent, _CORE] == bare, atoms[antecedent, _STRING] == string
         short = acronyms[antecedent] != 0 and acronyms[antecedent] == initials[anaphor]
         long = acronyms[anaphor] != 0 and acronyms[anaphor] == initials[antecedent]
-        values[at, 2] = _match(exact, core, other == word, extra)
-        values[at, 3] = 1 + int(exact)
-        values[at, 4] = 1 + int(core)
-        values[at, 5] = 1 + int(other == word)
-        values[at, 6] = 1 + inside
-        values[at, 7] = 1 + min(extra, 2)
-        values[at, 8] = 1 + int(short or long)
-        values[at, 11] = edit
+        values[at, MATCH] = _match(exact, core, other == word, extra)
+        values[at, EXACT] = 1 + int(exact)
+        values[at, CORE] = 1 + int(core)
+        values[at, HEAD] = 1 + int(other == word)
+        values[at, INSIDE] = 1 + inside
+        values[at, EXTRA] = 1 + min(extra, 2)
+        values[at, ALIAS] = 1 + int(short or long)
+        values[at, EDIT] = edit
 
 
 @njit(cache=True, nogil=True)
@@ -243,20 +263,20 @@ def _compare_places(
         at, above = antecedent - low, nodes[antecedent]
         other, kind = speakers[heads[antecedent]], atoms[antecedent, _ENTITY]
         silent = speaker == 0 and other == 0
-        values[at, 0] = 1 + _distance_bin(sentence - sentences[antecedent])
-        values[at, 1] = _distance_bin(anaphor - antecedent)
-        values[at, 9] = 1 + int(ends[anaphor] <= ends[antecedent])
-        values[at, 10] = 1 if silent else 3 - int(speaker == other)
-        values[at, 12] = values[at, 13] = values[at, 14] = 0
+        values[at, SENTENCES] = 1 + _distance_bin(sentence - sentences[antecedent])
+        values[at, MENTIONS] = _distance_bin(anaphor - antecedent)
+        values[at, NESTED] = 1 + int(ends[anaphor] <= ends[antecedent])
+        values[at, SPEAKER] = 1 if silent else 3 - int(speaker == other)
+        values[at, PATH] = values[at, CLAUSE] = values[at, APPOSITION] = 0
         if sentences[antecedent] == sentence:
             sister = False
             if node >= 0 and above >= 0:
-                values[at, 12] = _path(above, node, parents, labels)
+                values[at, PATH] = _path(above, node, parents, labels)
                 sister = parents[above] == parents[node] and above != node
-            values[at, 13] = 1 + int(clauses[antecedent] == clauses[anaphor])
+            values[at, CLAUSE] = 1 + int(clauses[antecedent] == clauses[anaphor])
             # Beside each other with one token, a comma, between them.
-            values[at, 14] = 1 + int(sister and starts[anaphor] - ends[antecedent] == 1)
-        values[at, 15] = _agreement(
+            values[at, APPOSITION] = 1 + int(sister and starts[anaphor] - ends[antecedent] == 1)
+        values[at, AGREE] = _agreement(
             genders[antecedent], genders[anaphor], numbers[antecedent], numbers[anaphor]
         )
-        values[at, 16] = 0 if label == 0 or kind == 0 else 1 + int(label == kind)
+        values[at, ENTITY] = 0 if label == 0 or kind == 0 else 1 + int(label == kind)

@@ -139,8 +139,7 @@ class Preparation:
         keep = self._referential(batch, mentions, table, training)
         if keep.all():
             return documents, mentions, table
-        mentions = mentions.take(keep)
-        return documents, mentions, describe_mentions(documents, mentions, self.genders)
+        return documents, mentions.take(keep), table.take(keep)
 
     def prepare(self, batch: pa.RecordBatch, training: bool = False) -> Iterator[Prepared]:
         """Prepare the documents of a batch, some at a time; as `describe`.
@@ -195,6 +194,13 @@ def folds_of(batch: pa.RecordBatch) -> AnyArray:
     """Give the fold of each document, by a hash of its id; int64."""
     hashed = hash_strings(batch.column("document_id").to_pylist())
     return (hashed % np.uint64(FOLDS)).astype(np.int64)
+
+
+def parts_of(batch: pa.RecordBatch) -> AnyArray:
+    """Give the part of each document, 0 where it is not known; int32."""
+    if "part" not in batch.schema.names:
+        return np.zeros(batch.num_rows, np.int32)
+    return batch.column("part").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int32)
 
 
 def token_pieces(batch: pa.RecordBatch, most: int = PIECE_TOKENS) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from corpusmill.coreference.documents import hash_strings
-from corpusmill.coreference.learning import learn_partition, mixed, sparse, start
+from corpusmill.coreference.learning import learn_batch
 from corpusmill.coreference.measures import metrics_of, predicted_counts
 from corpusmill.coreference.model import CoreferenceModel
 from corpusmill.coreference.preparation import Preparation
@@ -72,11 +72,7 @@ def worth(
     """
     train, held = quarters(batch)
     prepared = replace(preparation, templates=lines)
-    progress = start(prepared.settings)
-    for iteration in range(prepared.settings.iterations):
-        weights = sparse(progress.weights)
-        found = learn_partition(iter([train]), prepared, weights, seed, iteration)
-        progress = mixed(progress, found)
+    progress = learn_batch(train, prepared, seed)
     model = CoreferenceModel(prepared, progress.average())
     counts = predicted_counts(held, model.predict_batch(held))
     return metrics_of(counts.sum(axis=0))["conll_avg"]

@@ -64,14 +64,14 @@ def step_size(kind: int, limit: float, violation: float, square: float) -> float
     -----
     Crammer et al. (2006), section 3; Björkelund & Kuhn (2014), algorithm 1, line 8.
     """
-    if kind == 0:
+    if kind == PERCEPTRON:
         return 1.0
     if violation <= 0.0:
         return 0.0
-    if kind == 3:
+    if kind == PA_II:
         return violation / (square + 1.0 / (2.0 * limit))
     size = violation / square
-    return min(size, limit) if kind == 2 else size
+    return min(size, limit) if kind == PA_I else size
 
 
 @njit(cache=True, nogil=True)

@@ -8,12 +8,7 @@ import numpy as np
 from numba import njit
 
 from corpusmill.coreference.arcs import Arcs
-from corpusmill.coreference.beam import (
-    extend_cluster,
-    new_versions,
-    nonlocal_hashes,
-    start_cluster,
-)
+from corpusmill.coreference.beam import nonlocal_hashes
 from corpusmill.coreference.pairs import PAIR_ATOMS, compare
 from corpusmill.coreference.templates import (
     ANAPHOR,
@@ -24,6 +19,7 @@ from corpusmill.coreference.templates import (
     MENTION_SLOTS,
     SIBLING,
 )
+from corpusmill.coreference.versions import extend_cluster, new_versions, start_cluster
 from corpusmill.types import AnyArray
 
 

@@ -65,7 +65,7 @@ def log_errors(
     # By chance, but whatever the partitions.
     chance = F.xxhash64(F.lit(context.settings.seed), F.col("document_id"), F.col("part"))
     columns = [*DOCUMENT_ROWS.names, *PREDICTIONS.names[:4]]
-    chosen = rows.select(*columns, "part", chance.alias(CHANCE))
+    chosen = rows.select(*columns, chance.alias(CHANCE))
     with context.progress.stage("look at the errors"):
         sums = splits.sum_arrays(rows.select(*columns), partial(count_errors, language=language))
         examples, documents = _examples(chosen, language), _documents(chosen)

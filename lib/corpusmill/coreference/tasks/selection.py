@@ -55,6 +55,11 @@ def select(context: Context) -> None:
             (conf.selection.candidates, "selection.candidates"),
         )
     )
+    if conf.model.regime == "greedy":
+        far = [each.name for each in parse_templates(list(candidates), "") if not each.local]
+        if far:
+            problem = f"regime greedy needs local templates; selection.candidates has {far[0]!r}"
+            raise UsageError("CONF11", problem=problem)
     documents = read(context, conf.input.train, "input.train", gold=True)
     context.run.write_parquet("quarantine", documents.quarantine, schema=QUARANTINE)
     settings = conf.model.model_copy(update={"iterations": conf.selection.iterations})

@@ -14,7 +14,7 @@ from corpusmill.coreference.learning import Progress, dense, sparse
 from corpusmill.coreference.model import CoreferenceModel
 from corpusmill.coreference.preparation import Preparation
 from corpusmill.coreference.tasks.documents import inputs_of, read
-from corpusmill.coreference.tasks.evaluation import count_documents
+from corpusmill.coreference.tasks.evaluation import count_documents, refuse_broken
 from corpusmill.coreference.tasks.models import resolved
 from corpusmill.coreference.tasks.settings import CoreferenceSettings
 from corpusmill.corpora.schemas import QUARANTINE
@@ -66,7 +66,12 @@ def train(context: Context) -> None:
 
 def _measured(develop: DataFrame, preparation: Preparation, progress: Progress) -> float:
     model = CoreferenceModel(preparation, progress.average())
-    return count_documents(resolved(develop, model))["conll_avg"]
+    answered = resolved(develop, model).persist()
+    try:
+        refuse_broken(answered)
+        return count_documents(answered)["conll_avg"]
+    finally:
+        answered.unpersist()
 
 
 def _arrays(progress: Progress) -> dict[str, AnyArray]:

@@ -76,7 +76,13 @@ def test_a_list_is_read_plain_or_compressed(tmp_path, name):
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("line", ["owl 1 2 3 4", "owl\t1 2 3", "owl\t1 2 3 x", "owl\t1 2 -3 4", ""])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "owl 1 2 3 4", "owl\t1 2 3", "owl\t1 2 3 x", "owl\t1 2 -3 4", "owl\t1 2 3 ²",
+        f"owl\t1 2 3 {10**30}", "",
+    ],
+)  # fmt: skip
 def test_a_line_of_another_form_is_told(tmp_path, line):
     path = tmp_path / "genders.txt"
     path.write_text(f"owl\t1 2 3 4\n{line}\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from corpusmill.coreference.attributes import ATOMS
@@ -95,3 +96,13 @@ def test_probabilities_are_those_of_a_logistic_regression():
     for row, chance in zip(features, found, strict=True):
         score = sum(model.coefficients[FOLDS, at] for at in row) + model.coefficients[FOLDS, -1]
         np.testing.assert_allclose(chance, 1 / (1 + np.exp(-score)))
+
+
+def test_weights_are_those_of_a_regression_on_all_places():
+    features, labels, owner = examples(documents(8), ["it", "us"])
+    wide = np.zeros((len(labels), 1 << BITS))
+    np.add.at(wide, (np.arange(len(labels))[:, None], features), 1.0)
+    learner = LogisticRegression(max_iter=1000).fit(wide, labels)
+    found = fit_nonreferential(features, labels, owner % FOLDS).coefficients[FOLDS]
+    np.testing.assert_allclose(found[:-1], learner.coef_[0], atol=1e-4)
+    np.testing.assert_allclose(found[-1], learner.intercept_[0], atol=1e-4)

@@ -21,6 +21,7 @@ from corpusmill.types import AnyArray
 
 _LEAST = 10
 _DIGIT = re.compile(r"\d")
+_COUNT = re.compile("[0-9]{1,18}")
 
 
 class GenderTable(NamedTuple):
@@ -79,7 +80,7 @@ def read_genders(path: str) -> GenderTable:
     for number, line in enumerate(text.splitlines(), start=1):
         phrase, _, rest = line.partition("\t")
         parts = rest.split()
-        if len(parts) != 4 or not all(part.isdigit() for part in parts):
+        if len(parts) != 4 or not all(map(_COUNT.fullmatch, parts)):
             problem = "a line must be a phrase, a tab and four counts"
             raise DataError("DATA01", source=f"{path}, line {number}", problem=problem)
         phrases.append(phrase)

@@ -108,15 +108,18 @@ def fit_nonreferential(features: AnyArray, labels: Flags, folds: AnyArray) -> No
     """
     result = np.zeros((FOLDS + 1, (1 << BITS) + 1))
     rows, templates = features.shape
+    # A weight that no pronoun has stays 0; the solver need not carry it.
+    used, columns = np.unique(features.ravel(), return_inverse=True)
     matrix = sparse.csr_matrix(
-        (np.ones(rows * templates), features.ravel(), np.arange(rows + 1) * templates),
-        shape=(rows, 1 << BITS),
+        (np.ones(rows * templates), columns, np.arange(rows + 1) * templates),
+        shape=(rows, len(used)),
     )
     for fold in range(FOLDS + 1):
         others = folds != fold
         if len(np.unique(labels[others])) == 2:
             learner = LogisticRegression(max_iter=1000).fit(matrix[others], labels[others])
-            result[fold] = np.append(learner.coef_[0], learner.intercept_)
+            result[fold, used] = learner.coef_[0]
+            result[fold, -1] = learner.intercept_[0]
     return Nonreferential(result)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from corpusmill.coreference.attributes import LEXICAL
 from corpusmill.coreference.learned import prepare_batch
 from corpusmill.coreference.learning import learn_partition, mixed, sparse, start
 from corpusmill.coreference.measures import metrics_of, predicted_counts
@@ -17,6 +18,7 @@ from corpusmill.coreference.model import GOLD, PREDICTIONS, CoreferenceModel
 from corpusmill.coreference.nonreferential import BITS, FOLDS, Nonreferential
 from corpusmill.coreference.settings import LearnerSettings
 from corpusmill.errors import ModelError, UsageError
+from corpusmill.storage import load_model, save_model
 from tests.coreference.samples import batch_of, document, random_batch
 
 BATCH = random_batch(11, documents=12, sentences=4)
@@ -200,6 +202,46 @@ def test_weights_that_do_not_fit_are_refused(
     places, values = sound["weight_places"], sound["weight_values"]
     monkeypatch.setattr("corpusmill.coreference.model.sparse", lambda weights: (places, values))
     local.save(str(tmp_path))
+    with pytest.raises(ModelError, match=reason):
+        CoreferenceModel.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("array", "value", "reason"),
+    [
+        ("weight_values", np.array([np.nan]), "finite"),
+        ("weight_values", np.ones(1, np.complex128), "finite"),
+        ("nonreferential", np.zeros((2, 3)), "shape"),
+        ("nonreferential", np.zeros(5), "shape"),
+        ("gender_genders", np.zeros(1, np.int8), "go together"),
+        ("gender_keys", np.zeros(0), "go together"),
+        ("frequent_offsets", np.array([0, 7]), "go together"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(
+    local: CoreferenceModel, tmp_path: Path, array: str, value: np.ndarray, reason: str
+):
+    local.save(str(tmp_path / "sound"))
+    saved = load_model(str(tmp_path / "sound"), "coreference", 1)
+    sound = {"weight_places": np.array([3]), "weight_values": np.ones(1)}
+    sound |= {"frequent_values": np.zeros(0, np.uint64)}
+    sound |= {"frequent_offsets": np.zeros(len(LEXICAL) + 1, np.int64)}
+    forged = {**saved.arrays, **sound, array: value}
+    info = {"settings": saved.info["settings"]}
+    save_model(str(tmp_path / "forged"), "coreference", 1, forged, info, saved.texts)
+    with pytest.raises(ModelError, match=reason):
+        CoreferenceModel.load(str(tmp_path / "forged"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("cluster.size", "greedy"), ("", "no template"), ("ana.head + no.atom", "no.atom")],
+)
+def test_templates_that_do_not_fit_are_refused(
+    local: CoreferenceModel, tmp_path: Path, text: str, reason: str
+):
+    forged = replace(local, preparation=replace(local.preparation, templates=(text,)))
+    forged.save(str(tmp_path))
     with pytest.raises(ModelError, match=reason):
         CoreferenceModel.load(str(tmp_path))
 

@@ -10,17 +10,18 @@ import pandas as pd
 import pyarrow as pa
 
 from corpusmill import storage
+from corpusmill.coreference.attributes import LEXICAL
 from corpusmill.coreference.beam import beam_search
 from corpusmill.coreference.clusters import clusters_of_tree, kept_mentions
 from corpusmill.coreference.gender import GenderTable
 from corpusmill.coreference.greedy import best_first
 from corpusmill.coreference.learned import prepare_batch
 from corpusmill.coreference.learning import OnPass, dense, learn_batch, sparse
-from corpusmill.coreference.nonreferential import Nonreferential
+from corpusmill.coreference.nonreferential import BITS, FOLDS, NOTHING_REMOVED, Nonreferential
 from corpusmill.coreference.preparation import Preparation, Prepared, Vocabulary
 from corpusmill.coreference.settings import LearnerSettings
 from corpusmill.coreference.templates import parse_templates
-from corpusmill.errors import DataError
+from corpusmill.errors import DataError, UsageError
 from corpusmill.frames import record_batch
 from corpusmill.types import AnyArray, Floats
 
@@ -233,12 +234,8 @@ class CoreferenceModel:
         arrays = saved.arrays
         settings = LearnerSettings.model_validate(saved.info["settings"])
         lines = tuple(saved.texts["templates.txt"].split("\n"))
-        parse_templates(list(lines), "templates.txt")
+        _refuse_misfits(settings, lines, arrays)
         places, values = arrays["weight_places"], arrays["weight_values"]
-        if places.dtype.kind != "i" or places.shape != values.shape or places.ndim != 1:
-            raise ValueError("weights and their places do not go together")
-        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < 1 << settings.bits:
-            raise ValueError("a weight has a place beyond 2^bits")
         vocabulary = None
         if "frequent_values" in arrays:
             vocabulary = Vocabulary(*(arrays[f"frequent_{name}"] for name in Vocabulary._fields))
@@ -250,3 +247,46 @@ class CoreferenceModel:
             vocabulary,
         )
         return cls(preparation, dense(places, values.astype(np.float64), settings.bits))
+
+
+def _refuse_misfits(
+    settings: LearnerSettings, lines: tuple[str, ...], arrays: dict[str, AnyArray]
+) -> None:
+    """Refuse what search would index or add wrongly; ValueError, KeyError."""
+    _refuse_templates(settings, lines)
+    _refuse_weights(settings, arrays)
+    keys, genders, numbers = (arrays[f"gender_{name}"] for name in GenderTable._fields)
+    kinds = [each.dtype.str for each in (keys, genders, numbers)]
+    shapes = {keys.shape, genders.shape, numbers.shape}
+    if kinds != ["<u8", "|i1", "|i1"] or shapes != {(keys.size,)}:
+        raise ValueError("phrases and their genders do not go together")
+    if "frequent_values" in arrays:
+        offsets, known = arrays["frequent_offsets"], arrays["frequent_values"]
+        sound = known.dtype == np.uint64 and known.ndim == 1 and offsets.dtype.kind == "i"
+        if not sound or offsets.shape != (len(LEXICAL) + 1,):
+            raise ValueError("frequent words and their offsets do not go together")
+
+
+def _refuse_templates(settings: LearnerSettings, lines: tuple[str, ...]) -> None:
+    try:
+        templates = parse_templates(list(lines), "templates.txt")
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    if not templates:
+        raise ValueError("templates.txt has no template")
+    if settings.regime == "greedy" and not all(each.local for each in templates):
+        raise ValueError("a non-local template, and regime greedy")
+
+
+def _refuse_weights(settings: LearnerSettings, arrays: dict[str, AnyArray]) -> None:
+    places, values = arrays["weight_places"], arrays["weight_values"]
+    if places.dtype.kind != "i" or places.shape != values.shape or places.ndim != 1:
+        raise ValueError("weights and their places do not go together")
+    if len(places) and not 0 <= int(places.min()) <= int(places.max()) < 1 << settings.bits:
+        raise ValueError("a weight has a place beyond 2^bits")
+    pronouns = arrays["nonreferential"]
+    for name, numbers in (("weight_values", values), ("nonreferential", pronouns)):
+        if numbers.dtype.kind != "f" or not np.isfinite(numbers).all():
+            raise ValueError(f"{name} must be finite numbers")
+    if pronouns.shape not in (NOTHING_REMOVED.coefficients.shape, (FOLDS + 1, (1 << BITS) + 1)):
+        raise ValueError("nonreferential has another shape")

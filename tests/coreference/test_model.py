@@ -107,10 +107,11 @@ def test_given_mentions_are_all_that_there_are(model: CoreferenceModel):
         assert spans == list(zip(gold["mention_starts"], gold["mention_ends"], strict=True))
 
 
-def test_clusters_to_start_with_are_kept_and_not_joined(model: CoreferenceModel):
+@pytest.mark.parametrize("window", [1, 3, 1000])
+def test_clusters_to_start_with_are_kept_and_not_joined(model: CoreferenceModel, window: int):
     half = [{**row, **{name: row[name][::2] for name in GOLD}} for row in BATCH.to_pylist()]
     batch = pa.RecordBatch.from_pylist(half, schema=BATCH.schema)
-    kept = predicting(model, start_clusters=True, singletons=True)
+    kept = predicting(model, start_clusters=True, singletons=True, window=window)
     joined = 0
     for row, gold in zip(kept.predict_batch(batch).to_pylist(), half, strict=True):
         spans = list(zip(row["predicted_starts"], row["predicted_ends"], strict=True))

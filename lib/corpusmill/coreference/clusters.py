@@ -28,6 +28,29 @@ def clusters_of_tree(antecedents: AnyArray) -> AnyArray:
     return clusters
 
 
+def join_given(antecedents: AnyArray, given: AnyArray) -> AnyArray:
+    """Attach mentions of a given cluster that are roots to the one before them in that cluster.
+
+    A search does so itself, but only as far as its window reaches.
+
+    Parameters
+    ----------
+    antecedents : int64, shape (mentions,)
+        -1 for the root.
+    given : int64, shape (mentions,)
+        Clusters that are known, -1 for none.
+
+    Returns
+    -------
+    int64, shape (mentions,)
+    """
+    order = np.argsort(given, kind="stable")
+    before = np.full(len(given), -1)
+    same = given[order[1:]] == given[order[:-1]]
+    before[order[1:][same]] = order[:-1][same]
+    return np.where((antecedents < 0) & (given >= 0), before, antecedents)
+
+
 def kept_mentions(clusters: AnyArray) -> Flags:
     """Tell which mentions are in a cluster with others; clusters are from 0."""
     return np.asarray(np.bincount(clusters, minlength=1)[clusters] > 1)

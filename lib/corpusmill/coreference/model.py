@@ -12,7 +12,7 @@ import pyarrow as pa
 from corpusmill import storage
 from corpusmill.coreference.attributes import LEXICAL
 from corpusmill.coreference.beam import beam_search
-from corpusmill.coreference.clusters import clusters_of_tree, kept_mentions
+from corpusmill.coreference.clusters import clusters_of_tree, join_given, kept_mentions
 from corpusmill.coreference.gender import GenderTable
 from corpusmill.coreference.greedy import best_first
 from corpusmill.coreference.learned import prepare_batch
@@ -138,7 +138,7 @@ class CoreferenceModel:
         """
         settings, arcs = self.settings, prepared.arcs
         shift, window = 64 - settings.bits, settings.window
-        begin = arcs.offsets[document]
+        begin, end = arcs.offsets[document : document + 2]
         known = prepared.mentions.clusters
         given = known if settings.start_clusters else np.full(len(known), -1)
         greedy = settings.regime == "greedy"
@@ -148,7 +148,8 @@ class CoreferenceModel:
             # With local templates one partial tree is the greedy one.
             beam = 1 if greedy else settings.beam
             tree, scores = beam_search(arcs, document, self.weights, shift, window, beam, given)
-        return np.where(tree < 0, -1, tree - begin), scores
+        tree = np.where(tree < 0, -1, tree - begin)
+        return join_given(tree, given[begin:end]), scores
 
     def predict_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Resolve documents.

@@ -37,6 +37,8 @@ def train(context: Context) -> None:
     context.run.write_parquet("quarantine", bad, schema=QUARANTINE)
     checkpoints = context.run.checkpoints(conf.checkpoint_passes)
     begin = _resumed(checkpoints, conf.model.bits)
+    if begin is not None:
+        context.progress.say(f"going on after iteration {len(begin.losses)}")
     curve: dict[int, float] = {}
     clock = time.perf_counter()
     with context.progress.stage("train") as stage:

@@ -20,6 +20,8 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
+    # A row may be a whole document: thousands of them do not fit into the heap at once.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.python.worker.faulthandler.enabled": "true",
     # A barrier stage that will never get its slots fails after 15 seconds instead of ten minutes.

@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.numba_cache
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint test-slow test-cluster bench dist format setup java clean
+.PHONY: help demo test check lint test-slow test-cluster bench bench-regimes dist format setup java clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -43,9 +43,12 @@ test-cluster: setup dist  ## The tests that start executor processes of their ow
 	$(BIN)/python -m pytest -m cluster
 
 bench: setup $(VENV)/.bench  ## Side-by-side runs against peers
-	@for file in benchmarks/[a-z]*.py; do \
+	@for file in $(filter-out %_regimes.py,$(wildcard benchmarks/[a-z]*.py)); do \
 		echo "==> $$file"; $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; \
 	done
+
+bench-regimes: setup  ## Accuracy of coreference by regime: hours
+	$(BIN)/python -m benchmarks.coreference_regimes --results runs/coreference_regimes.jsonl
 
 dist: dist/corpusmill-$(VERSION).zip dist/environment.tar.gz  ## What spark-submit needs on a cluster
 

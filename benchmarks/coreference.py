@@ -197,10 +197,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("--data", type=Path, default=os.environ.get("CORPUSMILL_DATA"))
     parser.add_argument("--copies", type=int, nargs="*", default=[10, 40])
     parser.add_argument("--masters", nargs="*", default=["local[1]", "local[2]"])
     given = parser.parse_args()
-    data = Path(os.environ.get("CORPUSMILL_DATA", "../shared/data"))
+    if given.data is None:
+        raise SystemExit("CORPUSMILL_DATA or --data must name the corpora")
+    data: Path = given.data
     genders = str(data / "coref_gender" / "bergsma_lin_min10.tsv.gz")
     train, develop = read_corpus(data, "gum-gold")
     local, spent = trained(train, LearnerSettings(genders=genders))

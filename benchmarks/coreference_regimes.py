@@ -157,6 +157,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("--data", type=Path, default=os.environ.get("CORPUSMILL_DATA"))
     parser.add_argument("--results", type=Path, default=Path("coreference_regimes.jsonl"))
     parser.add_argument("--figure", type=Path, help="where the figure goes")
     parser.add_argument("--iterations", type=int, default=25)
@@ -165,12 +166,14 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--report-only", action="store_true")
     given = parser.parse_args()
+    given.results.parent.mkdir(parents=True, exist_ok=True)
     given.results.touch()
     if not given.report_only:
         there = {json.loads(line)["run"] for line in given.results.read_text("utf-8").splitlines()}
         names = [name for name in RUNS if given.only in name and name not in there]
-        data = Path(os.environ.get("CORPUSMILL_DATA", "../shared/data"))
-        work = partial(train_run, data=data, iterations=given.iterations, every=given.every)
+        if given.data is None:
+            raise SystemExit("CORPUSMILL_DATA or --data must name the corpora")
+        work = partial(train_run, data=given.data, iterations=given.iterations, every=given.every)
         with ProcessPoolExecutor(given.processes) as pool, given.results.open("a") as lines:
             for row in pool.map(work, names):
                 print(json.dumps(row), file=lines, flush=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class Document:
             total.update(self.features(tree[:anaphor], antecedent))
         return total
 
-    def score(self, weights: Mapping[Key, float], tree: Tree, antecedent: int) -> float:
+    def score(self, weights: Lookup, tree: Tree, antecedent: int) -> float:
         return sum(weights[key] for key in self.features(tree, antecedent))
 
     def choices(self, anaphor: int) -> list[int]:
@@ -167,7 +167,13 @@ def place_of(key: Key, shift: int) -> int:
     return mixed >> shift
 
 
-class Hashed(Mapping[Key, float]):
+class Lookup(Protocol):
+    """What gives the weight of a feature."""
+
+    def __getitem__(self, key: Key, /) -> float: ...
+
+
+class Hashed:
     """A table of weights, looked up by keys."""
 
     def __init__(self, weights: np.ndarray, shift: int):
@@ -175,12 +181,6 @@ class Hashed(Mapping[Key, float]):
 
     def __getitem__(self, key: Key) -> float:
         return float(self.weights[place_of(key, self.shift)])
-
-    def __iter__(self) -> Iterator[Key]:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        return len(self.weights)
 
 
 def whole_weights(seed: int, bits: int) -> np.ndarray:
@@ -191,7 +191,7 @@ def whole_weights(seed: int, bits: int) -> np.ndarray:
 # ---- search ----
 
 
-def greedy(document: Document, weights: Mapping[Key, float]) -> tuple[Tree, Tree]:
+def greedy(document: Document, weights: Lookup) -> tuple[Tree, Tree]:
     """The best tree and the best correct tree, with local features."""
     found, latent = [], []
     for mention in range(document.count):
@@ -203,7 +203,7 @@ def greedy(document: Document, weights: Mapping[Key, float]) -> tuple[Tree, Tree
 
 
 def expand(
-    document: Document, weights: Mapping[Key, float], agenda: list[Item], beam: int, only: bool
+    document: Document, weights: Lookup, agenda: list[Item], beam: int, only: bool
 ) -> list[Item]:
     mention = len(agenda[0][1])
     allowed = document.correct(mention) if only else document.choices(mention)
@@ -215,9 +215,7 @@ def expand(
     return sorted(new, key=lambda item: -item[0])[:beam]
 
 
-def search(
-    document: Document, weights: Mapping[Key, float], beam: int, given: bool = False
-) -> Item:
+def search(document: Document, weights: Lookup, beam: int, given: bool = False) -> Item:
     """The best tree of a beam; if clusters are given, mentions in one stay there."""
     agenda: list[Item] = [(0, ())]
     for cluster in document.clusters:
@@ -231,7 +229,7 @@ def search(
 class Weights(Counter[Key]):
     """An exact map; a feature that was never updated has its weight in a table, or 0."""
 
-    def __init__(self, first: Mapping[Key, float] | None = None):
+    def __init__(self, first: Lookup | None = None):
         super().__init__()
         self.first = first
 
@@ -246,7 +244,7 @@ class Learner:
         self,
         kind: str = "perceptron",
         limit: float = 1.0,
-        first: Mapping[Key, float] | None = None,
+        first: Lookup | None = None,
     ):
         self.weights = Weights(first)
         self.kind, self.limit = kind, limit

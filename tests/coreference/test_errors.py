@@ -13,8 +13,6 @@ from corpusmill.coreference.errors import (
     PRONOUN,
     antecedent_links,
     count_types,
-    precision_errors,
-    recall_errors,
     spanning_links,
     wrong_links,
 )
@@ -69,6 +67,14 @@ def sides(draw) -> tuple[list[Mention], list[int], list[int], list[Mention]]:
     document = side()
     types = [draw(st.integers(0, 2)) for _ in document]
     return document, types, [draw(st.integers(0, 1)) for _ in document], side()
+
+
+def recall_errors(gold: Mentions, system: Mentions, types, heads):
+    return wrong_links(spanning_links(gold, types, heads), gold, system)
+
+
+def precision_errors(gold: Mentions, system: Mentions, antecedents):
+    return wrong_links(antecedent_links(system, antecedents), system, gold)
 
 
 def pairs_of(links, offsets) -> list[list[tuple[int, int]]]:

@@ -120,53 +120,6 @@ def wrong_links(links: Links, mentions: Mentions, other: Mentions) -> Links:
     return Links(*(each[~right] for each in links))
 
 
-def recall_errors(gold: Mentions, system: Mentions, types: AnyArray, heads: AnyArray) -> Links:
-    """Give the links of gold clusters that the system does not have.
-
-    Parameters
-    ----------
-    gold, system
-        Mentions of the same documents, no span twice in one.
-    types, heads : int, shape (gold mentions,)
-        As of `spanning_links`.
-
-    Returns
-    -------
-    Links
-        Places are those of ``gold``. The links that could have been errors are `spanning_links`.
-
-    Raises
-    ------
-    ValueError
-        Not as many documents on both sides.
-    """
-    return wrong_links(spanning_links(gold, types, heads), gold, system)
-
-
-def precision_errors(gold: Mentions, system: Mentions, antecedents: AnyArray) -> Links:
-    """Give the system's links that no gold cluster justifies.
-
-    Parameters
-    ----------
-    gold, system
-        Mentions of the same documents, no span twice in one.
-    antecedents : int, shape (system mentions,)
-        As of `antecedent_links`.
-
-    Returns
-    -------
-    Links
-        Places are those of ``system``. The links that could have been errors are
-        `antecedent_links`.
-
-    Raises
-    ------
-    ValueError
-        Not as many documents on both sides.
-    """
-    return wrong_links(antecedent_links(system, antecedents), system, gold)
-
-
 def count_types(links: Links, types: AnyArray) -> Floats:
     """Count links by the types of their mentions; counts of parts add up.
 

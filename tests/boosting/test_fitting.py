@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,7 +155,9 @@ def test_too_few_slots_are_told_at_once(rows, monkeypatch):
 
 
 def gathered(*others):
-    return lambda message: [message, *map(json.dumps, others)]
+    """What the others tell of themselves, and then that they reach all."""
+    told = iter([others, [[]] * len(others)])
+    return lambda message: [message, *map(json.dumps, next(told))]
 
 
 def found_of(batch):
@@ -176,11 +180,25 @@ def test_another_rank_s_broken_row_ends_this_one():
     assert row["error"].to_pylist() == ['["DATA01", {"source": "s"}]']
 
 
-@pytest.mark.slow
-def test_a_rank_that_cannot_be_reached_is_told():
-    """LightGBM tries for `CONNECT_MINUTES`."""
+def test_a_rank_that_cannot_be_reached_is_told_at_once():
     other = {"at": "127.0.0.1:1", "rows": 5, "problem": ""}
     peers = Peers(0, ["localhost:1", "localhost:2"], gathered(other), lambda: None)
     batch = make_batch("spans", 10, 1)
-    with pytest.raises(DataError, match=r"BOOST02: rank 127\.0\.0\.1:\d+ of .* cannot train"):
-        list(train_rank(peers, iter([batch]), found_of(batch), SETTINGS, 13, 2, ""))
+    (row,) = list(train_rank(peers, iter([batch]), found_of(batch), SETTINGS, 13, 2, ""))
+    code, details = json.loads(row["error"].to_pylist()[0])
+    assert code == "BOOST02"
+    assert details["problem"].startswith("no connection to 127.0.0.1:1: ")
+
+
+def test_what_another_rank_does_not_reach_ends_this_one():
+    other = {"at": "127.0.0.1:1", "rows": 0, "problem": ""}
+    unreached = json.dumps(["BOOST02", {"rank": "r", "problem": "p"}])
+    told: Iterator[list[Any]] = iter([[other], [[unreached]]])
+
+    def gather(message):
+        return [message, *map(json.dumps, next(told))]
+
+    peers = Peers(0, ["localhost:1", "localhost:2"], gather, lambda: None)
+    batch = make_batch("spans", 10, 1)
+    (row,) = list(train_rank(peers, iter([batch]), found_of(batch), SETTINGS, 13, 2, ""))
+    assert row["error"].to_pylist() == [unreached]

@@ -35,6 +35,8 @@ RANK_ROWS = T.StructType(
     ]
 )
 """What a rank ends with: the first one's trees, its losses, or why nobody could begin."""
+CONNECT_SECONDS = 30
+"""How long a rank tries to reach another before training."""
 
 
 class Progress(NamedTuple):
@@ -170,8 +172,9 @@ def train_rank(
 ) -> Iterator[pa.RecordBatch]:
     """Train as one rank; the kernel of `fit_factors`.
 
-    Ranks that have no rows stand aside. A broken row, which no repetition mends, is told to all
-    and ends the stage without an exception, so that Spark does not run it again.
+    Ranks that have no rows stand aside. A broken row or a rank that others do not reach, which no
+    repetition mends, is told to all and ends the stage without an exception, so that Spark does
+    not run it again.
     """
     problem, examples = "", None
     try:
@@ -179,25 +182,74 @@ def train_rank(
     except CorpusmillError as error:
         problem = json.dumps([error.code, error.details], default=str)
     rows = len(examples.features) if examples is not None else 0
-    with closing(free_port()) as listener:
-        port = listener.getsockname()[1]
-        mine = {"at": f"{address_of(peers)}:{port}", "rows": rows, "problem": problem}
-        told = [json.loads(message) for message in peers.all_gather(json.dumps(mine))]
-    problems = [other["problem"] for other in told if other["problem"]]
-    if problems:
-        yield _rank_row(peers.rank, None, error=problems[0] if peers.rank == 0 else None)
+    met = _meet(peers, rows, problem)
+    if met.problem:
+        yield _rank_row(peers.rank, None, error=met.problem if peers.rank == 0 else None)
         return
-    machines = tuple(other["at"] for other in told if other["rows"])
     if examples is None or not rows:
         return
-    network = Network(machines, port) if len(machines) > 1 else None
+    machines = met.machines
+    network = Network(machines, met.port) if len(machines) > 1 else None
     try:
         with quiet():
             boosted = boost(examples, found.sample, settings, seed, rounds, start, network)
     except LightGBMError as error:
-        at = f"{mine['at']} of {', '.join(machines)}"
+        at = f"{met.at} of {', '.join(machines)}"
         raise DataError("BOOST02", rank=at, problem=str(error)) from error
-    yield _rank_row(peers.rank, boosted, trees=mine["at"] == machines[0])
+    yield _rank_row(peers.rank, boosted, trees=met.at == machines[0])
+
+
+class _Met(NamedTuple):
+    """What a rank knows after it has met the others.
+
+    Attributes
+    ----------
+    at : str
+        Its address.
+    port : int
+    machines : tuple of str
+        Addresses of the ranks that have rows, by rank.
+    problem : str
+        Why no one trains, a code and details as JSON; or nothing.
+    """
+
+    at: str
+    port: int
+    machines: tuple[str, ...]
+    problem: str
+
+
+def _meet(peers: splits.Peers, rows: int, problem: str) -> _Met:
+    """Tell all ranks where this one is, hear where they are, and see that they can be reached.
+
+    LightGBM would try for minutes and then end the process instead of raising.
+    """
+    with closing(free_port()) as listener:
+        # The others are told the port when it answers, so that no one has to try twice.
+        listener.listen(len(peers.addresses))
+        port = listener.getsockname()[1]
+        at = f"{address_of(peers)}:{port}"
+        mine = {"at": at, "rows": rows, "problem": problem}
+        told = [json.loads(message) for message in peers.all_gather(json.dumps(mine))]
+        problems = [other["problem"] for other in told if other["problem"]]
+        machines = tuple(other["at"] for other in told if other["rows"])
+        if not problems:
+            tried = [other for other in machines if rows and other != at]
+            reports = peers.all_gather(json.dumps([_unreached(other, at) for other in tried]))
+            problems = [each for report in reports for each in json.loads(report) if each]
+    return _Met(at, port, machines, problems[0] if problems else "")
+
+
+def _unreached(other: str, at: str) -> str:
+    """Tell why there is no connection to another rank, as in `_Met`; or nothing."""
+    host, _, port = other.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except OSError as error:
+        return json.dumps(
+            ["BOOST02", {"rank": at, "problem": f"no connection to {other}: {error}"}]
+        )
+    return ""
 
 
 @contextmanager

@@ -285,3 +285,11 @@ def test_many_antecedents_are_compared_as_each_alone():
             at = text.begin + anaphor
             compare(prepared.table, at, text.begin, at, values)
             assert values.tolist() == [text.pair(each, anaphor) for each in range(anaphor)]
+
+
+def test_without_a_clause_there_is_no_same_one():
+    row = document("d", ["(S (NP (NNP Ada)) (VP (VBD saw) (NP (NNP Bob))))"], parsed=False)
+    prepared = prepare(batch_of(row), tags=["NNP"])
+    values = np.empty((1, len(PAIR_ATOMS)), np.uint64)
+    compare(prepared.table, 1, 0, 1, values)
+    assert values[0, PAIR_ATOMS.index("clause")] == 0

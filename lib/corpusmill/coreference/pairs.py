@@ -273,7 +273,8 @@ def _compare_places(
             if node >= 0 and above >= 0:
                 values[at, PATH] = _path(above, node, parents, labels)
                 sister = parents[above] == parents[node] and above != node
-            values[at, CLAUSE] = 1 + int(clauses[antecedent] == clauses[anaphor])
+            if clauses[antecedent] >= 0 and clauses[anaphor] >= 0:
+                values[at, CLAUSE] = 1 + int(clauses[antecedent] == clauses[anaphor])
             # Beside each other with one token, a comma, between them.
             values[at, APPOSITION] = 1 + int(sister and starts[anaphor] - ends[antecedent] == 1)
         values[at, AGREE] = _agreement(

@@ -45,7 +45,7 @@ def test_each_document_is_in_one_part():
 
 
 @pytest.mark.long
-def test_templates_are_worth_what_they_find():
+def test_worth_is_repeatable_and_depends_on_the_templates():
     batch = random_batch(5, documents=40)
     settings = LearnerSettings(bits=14, iterations=3, nonreferential=[])
     preparation = begin_preparation(settings)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -188,6 +191,31 @@ def test_a_rank_that_cannot_be_reached_is_told_at_once():
     code, details = json.loads(row["error"].to_pylist()[0])
     assert code == "BOOST02"
     assert details["problem"].startswith("no connection to 127.0.0.1:1: ")
+
+
+def test_no_rank_trains_before_all_have_let_go_of_their_ports():
+    wait = Barrier(2, timeout=60)
+    told = ["", ""]
+
+    def meet(rank):
+        def all_gather(message):
+            told[rank] = message
+            wait.wait()
+            found = list(told)
+            wait.wait()
+            # The second rank is late with all it does after it has heard the others.
+            time.sleep(0.3 * rank)
+            return found
+
+        peers = Peers(rank, ["localhost:1", "localhost:2"], all_gather, wait.wait)
+        met = fitting._meet(peers, 5, "")
+        (other,) = (each for each in met.machines if each != met.at)
+        host, _, port = other.rpartition(":")
+        with socket.socket() as caller:
+            return met.problem, caller.connect_ex((host, int(port))) == 0
+
+    with ThreadPoolExecutor(2) as ranks:
+        assert list(ranks.map(meet, range(2))) == [("", False), ("", False)]
 
 
 def test_what_another_rank_does_not_reach_ends_this_one():

@@ -237,6 +237,8 @@ def _meet(peers: splits.Peers, rows: int, problem: str) -> _Met:
             tried = [other for other in machines if rows and other != at]
             reports = peers.all_gather(json.dumps([_unreached(other, at) for other in tried]))
             problems = [each for report in reports for each in json.loads(report) if each]
+    # A listener that is still open takes LightGBM's connections of another rank and drops them.
+    peers.barrier()
     return _Met(at, port, machines, problems[0] if problems else "")
 
 

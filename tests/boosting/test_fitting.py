@@ -207,7 +207,10 @@ def test_no_rank_trains_before_all_have_let_go_of_their_ports():
             time.sleep(0.3 * rank)
             return found
 
-        peers = Peers(rank, ["localhost:1", "localhost:2"], all_gather, wait.wait)
+        def barrier():
+            wait.wait()
+
+        peers = Peers(rank, ["localhost:1", "localhost:2"], all_gather, barrier)
         met = fitting._meet(peers, 5, "")
         (other,) = (each for each in met.machines if each != met.at)
         host, _, port = other.rpartition(":")

@@ -92,6 +92,22 @@ def test_new_content_words_of_the_anaphor_are_counted(one, two, extra):
 
 
 @pytest.mark.parametrize(
+    ("one", "two", "substring"),
+    [
+        ("Mira Tobel Quist", "Mira Tobel", 2),  # the anaphor is a part of the antecedent
+        ("Mira Tobel Quist", "the Tobel Quist", 2),
+        ("Tobel Quist", "Mira Tobel Quist", 3),  # the other way round
+        ("the old miller", "a old miller", 4),
+        ("Mira Tobel Quist", "Mira Quist", 1),  # not side by side
+        ("the miller", "the owl", 1),
+        ("it", "it", 0),  # not asked of pronouns
+    ],
+)
+def test_a_phrase_may_be_a_part_of_the_other(one, two, substring):
+    assert between(one, two)["substring"] == substring
+
+
+@pytest.mark.parametrize(
     ("one", "two", "alias"),
     [
         ("Mira Quist", "MQ", 2),
@@ -264,10 +280,11 @@ def test_all_values_of_random_pairs_are_in_their_ranges():
     prepared: Prepared = prepare(random_batch(4, documents=4))
     most = dict.fromkeys(PAIR_ATOMS, 2) | {
         "sentences": 12, "mentions": 11, "match": 5, "inside": 4, "extra": 3, "speaker": 3,
-        "edit": 4, "agree": 4,
+        "edit": 4, "agree": 4, "substring": 4,
     }  # fmt: skip
-    least = dict.fromkeys(PAIR_ATOMS, 1) | dict.fromkeys(["edit", "clause", "apposition"], 0)
-    least["entity"] = 0
+    least = dict.fromkeys(PAIR_ATOMS, 1) | dict.fromkeys(
+        ["edit", "clause", "apposition", "entity", "substring"], 0
+    )
     for number in range(4):
         text = slow.Document(prepared, number)
         for anaphor in range(text.count):

@@ -19,6 +19,7 @@ PAIR_ATOMS = (
     "head",
     "inside",
     "extra",
+    "substring",
     "alias",
     "nested",
     "speaker",
@@ -39,6 +40,7 @@ PAIR_ATOMS = (
     HEAD,
     INSIDE,
     EXTRA,
+    SUBSTRING,
     ALIAS,
     NESTED,
     SPEAKER,
@@ -80,6 +82,19 @@ def _has_word(words: AnyArray, start: int, end: int, head: int, mask: int, word:
         if words[token] == word:
             return True
     return bool(words[head] == word)
+
+
+@njit(cache=True, nogil=True)
+def _has_phrase(words: AnyArray, start: int, end: int, first: int, last: int) -> bool:
+    """Tell whether the words ``first:last`` stand side by side in ``start:end``."""
+    length = last - first
+    for begin in range(start, end - length + 1):
+        same = 0
+        while same < length and words[begin + same] == words[first + same]:
+            same += 1
+        if same == length:
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -173,9 +188,10 @@ def compare(table: MentionTable, anaphor: int, low: int, high: int, values: AnyA
         Written: in the order of `PAIR_ATOMS` distances in sentences and in mentions, binned;
         5 equal strings, 4 equal but for determiners, 3 equal heads and no new content word, 2
         equal heads, 1 none; the same each as 1 (no) or 2 (yes); whether a head is among the
-        other's words; new content words of the anaphor; abbreviation; whether one is inside the
-        other; the same speaker; distance of heads in letters; within a sentence the path, the
-        same clause, apposition; agreement; equal types of entities.
+        other's words; new content words of the anaphor; whether all words but a determiner are a
+        part of the other's, side by side; abbreviation; whether one is inside the other; the same
+        speaker; distance of heads in letters; within a sentence the path, the same clause,
+        apposition; agreement; equal types of entities.
 
     Notes
     -----
@@ -204,7 +220,7 @@ def _compare_words(
 ) -> None:
     # Bound once: to hand the table on costs more than a comparison.
     atoms, types, words, heads = table.atoms, table.types, table.words, table.heads
-    starts, ends, masks = table.starts, table.ends, table.masks
+    starts, ends, masks, cores = table.starts, table.ends, table.masks, table.cores
     letters, offsets, codes = table.letters, table.letter_offsets, table.codes
     acronyms, initials = table.acronyms, table.initials
     row, content = np.empty(_LETTERS, np.int64), _content_words(table, anaphor)
@@ -215,7 +231,7 @@ def _compare_words(
         at, other_head = antecedent - low, heads[antecedent]
         other = words[other_head]
         begin, stop, mask = starts[antecedent], ends[antecedent], masks[antecedent]
-        extra, inside, edit = 0, 0, 0
+        extra, inside, edit, part = 0, 0, 0, 0
         if types[anaphor] != PRONOUN and types[antecedent] != PRONOUN:
             for each in content:
                 extra += int(not _has_word(words, begin, stop, other_head, mask, each))
@@ -225,6 +241,11 @@ def _compare_words(
                 inside += 2 * int(_has_word(words, start, end, head, seen, other))
                 first, last = offsets[codes[other_head]], offsets[codes[other_head] + 1]
                 edit = _edit_bin(letters, first, last, letter, letter_end, row)
+            # Without a common word there is no common phrase.
+            part = 1
+            if seen & mask:
+                part += int(_has_phrase(words, begin, stop, cores[anaphor], end))
+                part += 2 * int(_has_phrase(words, start, end, cores[antecedent], stop))
         core, exact = atoms[antecedent, _CORE] == bare, atoms[antecedent, _STRING] == string
         short = acronyms[antecedent] != 0 and acronyms[antecedent] == initials[anaphor]
         long = acronyms[anaphor] != 0 and acronyms[anaphor] == initials[antecedent]
@@ -234,6 +255,7 @@ def _compare_words(
         values[at, HEAD] = 1 + int(other == word)
         values[at, INSIDE] = 1 + inside
         values[at, EXTRA] = 1 + min(extra, 2)
+        values[at, SUBSTRING] = part
         values[at, ALIAS] = 1 + int(short or long)
         values[at, EDIT] = edit
 

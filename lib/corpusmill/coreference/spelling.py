@@ -72,6 +72,7 @@ PAIR_VALUES = {
     "head": _NO_YES,
     "inside": (ABSENT, "no", "anaphor's head", "antecedent's head", "both heads"),
     "extra": (ABSENT, "0", "1", "2+"),
+    "substring": (ABSENT, "no", "anaphor", "antecedent", "both"),
     "alias": _NO_YES,
     "nested": _NO_YES,
     "speaker": (ABSENT, "unknown", "same", "different"),

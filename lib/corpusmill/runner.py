@@ -259,7 +259,7 @@ def _session(
         try:
             started = session.start(f"corpusmill {job.name}", conf.spark)
         except Exception as error:
-            from corpusmill.corpora.failures import first_line  # noqa: PLC0415 - pyspark
+            from corpusmill.failures import first_line  # noqa: PLC0415 - pyspark
 
             problem = first_line(error)
             raise UsageError("SPARK06", master=conf.spark.master, problem=problem) from error
@@ -288,6 +288,6 @@ def _fail(error: BaseException) -> int:
 def _explain(error: BaseException) -> CorpusmillError | None:
     if not isinstance(error, Exception):
         return None
-    from corpusmill.corpora.failures import explain_spark_failure  # noqa: PLC0415 - pyspark
+    from corpusmill.failures import explain_spark_failure  # noqa: PLC0415 - pyspark
 
     return explain_spark_failure(error)

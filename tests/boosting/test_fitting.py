@@ -21,9 +21,9 @@ from corpusmill.boosting.fitting import Progress, fit_factors, train_rank
 from corpusmill.boosting.settings import LearnerSettings
 from corpusmill.boosting.training import boost
 from corpusmill.boosting.trees import scores_of
-from corpusmill.corpora.failures import explain_spark_failure
 from corpusmill.corpora.schemas import FACTORS
 from corpusmill.errors import DataError, UsageError
+from corpusmill.failures import explain_spark_failure
 from corpusmill.splits import Peers
 from tests.boosting.examples import WIDTH, make_batch, make_examples
 

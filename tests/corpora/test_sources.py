@@ -20,10 +20,10 @@ from corpusmill.corpora.query_logs import read_query_logs
 from corpusmill.corpora.sources import (
     SourceSettings,
     _count_within,
-    explain_spark_failure,
     read_lines,
 )
 from corpusmill.errors import CorpusmillError, DataError, SchemaError, UsageError
+from corpusmill.failures import explain_spark_failure
 from corpusmill.settings import QuarantineSettings
 
 LIMITS = QuarantineSettings(max_record_chars=1000)

@@ -22,9 +22,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.functions import arrow_udf
 
 from corpusmill.corpora import quarantine as bad
-from corpusmill.corpora.failures import explain_spark_failure as explain_spark_failure  # noqa: PLC0414
-from corpusmill.corpora.failures import first_line, header_mismatch
 from corpusmill.errors import CorpusmillError, DataError, SchemaError, UsageError
+from corpusmill.failures import explain_spark_failure, first_line, header_mismatch
 from corpusmill.settings import QuarantineSettings, Settings
 
 ColumnName = str | int

@@ -9,8 +9,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from corpusmill.corpora.failures import explain_spark_failure, first_line
 from corpusmill.errors import CorpusmillError, DataError, SchemaError, UsageError
+from corpusmill.failures import explain_spark_failure, first_line
 
 
 def test_error_of_ours_passes_through():

@@ -159,6 +159,30 @@ def _add_difference(
 
 
 @njit(cache=True, nogil=True)
+def _count_difference(
+    arcs: Arcs,
+    begin: int,
+    trace: Trace,
+    mention: int,
+    origins: tuple[int, int],
+    clusters: AnyArray,
+    window: int,
+    learner: Learner,
+    shift: int,
+    places: AnyArray,
+    count: int,
+) -> tuple[float, AnyArray, int]:
+    """Give the loss of a predicted tree beside a correct one, and as `_add_difference`.
+
+    Both end at a mention, where their places in the trace are ``origins``.
+    """
+    predicted = follow(trace, mention, origins[0])[0]
+    latent = follow(trace, mention, origins[1])[0]
+    places, count = _add_difference(arcs, begin, predicted, latent, learner, shift, places, count)
+    return tree_loss(predicted, clusters, begin, window), places, count
+
+
+@njit(cache=True, nogil=True)
 def _tree_length(tree: AnyArray) -> tuple[int, int]:
     """Sum the lengths of arcs, but for those from the root, and count these arcs."""
     length, count = 0, 0
@@ -220,7 +244,39 @@ def _correct_again(
 
 
 @njit(cache=True, nogil=True)
-def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one place each
+def _step(
+    arcs: Arcs,
+    begin: int,
+    mention: int,
+    low: int,
+    unary: Unary,
+    weights: Floats,
+    shift: int,
+    rootless: bool,
+    sources: tuple[Agenda, Agenda],
+    targets: tuple[Agenda, Agenda],
+    versions: Versions,
+    trace: Trace,
+    row: Floats,
+    values: AnyArray,
+    allowed: Flags,
+    found: tuple[Floats, AnyArray, AnyArray],
+) -> None:
+    """Attach a mention in both agendas, that of any trees and that of correct ones."""
+    beam = len(found[0])
+    for pool in range(2):
+        kept = expand(
+            arcs, begin, mention, low, sources[pool], versions, row, unary.root[mention],
+            values, allowed, pool == 1, rootless, weights, shift, found,
+        )  # fmt: skip
+        advance(
+            arcs, begin, mention, low, sources[pool], targets[pool], versions, allowed, rootless,
+            found, kept, trace, pool * beam,
+        )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def learn_beam(
     arcs: Arcs,
     document: int,
     learner: Learner,
@@ -266,45 +322,34 @@ def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one pl
         return 0.0, 0, 0
     window = max(min(window, count), 1)
     versions, trace = new_versions(count, 2 * beam), new_trace(count, 2 * beam)
-    any_, spare = new_agenda(beam, window), new_agenda(beam, window)
-    correct, spare_correct = new_agenda(beam, window), new_agenda(beam, window)
+    sources = new_agenda(beam, window), new_agenda(beam, window)
+    targets = new_agenda(beam, window), new_agenda(beam, window)
     unary = score_mentions(arcs, begin, end, weights, shift)
     row, values = np.empty(window), np.empty((window, len(PAIR_ATOMS)), np.uint64)
     found = np.empty(beam), np.empty(beam, np.int64), np.empty(beam, np.int64)
     allowed = np.zeros(window, np.bool_)
     places, total, loss = np.empty(1024, np.int64), 0, 0.0
-    worst, where = 0.0, -1
-    worst_found, worst_latent = 0, 0
+    worst, where, origins = 0.0, -1, (0, 0)
     for mention in range(count):
         low = max(0, mention - window)
         score_antecedents(arcs, begin, mention, low, unary, weights, shift, values, row)
         rootless = correct_arcs(clusters, begin, mention, low, allowed)
-        for pool in range(2):
-            source = any_ if pool == 0 else correct
-            target = spare if pool == 0 else spare_correct
-            kept = expand(
-                arcs, begin, mention, low, source, versions, row, unary.root[mention],
-                values, allowed, pool == 1, rootless, weights, shift, found,
-            )  # fmt: skip
-            advance(
-                arcs, begin, mention, low, source, target, versions, allowed, rootless,
-                found, kept, trace, pool * beam,
-            )  # fmt: skip
-        any_, spare = spare, any_
-        correct, spare_correct = spare_correct, correct
+        _step(
+            arcs, begin, mention, low, unary, weights, shift, rootless, sources, targets,
+            versions, trace, row, values, allowed, found,
+        )  # fmt: skip
+        sources, targets = targets, sources
+        any_, correct = sources
+        best = any_.origins[0], correct.origins[0]
         if regime == MAX_VIOLATION:
             ahead = any_.scores[0] - correct.scores[0]
             if any_.wrong[0] and (where < 0 or ahead > worst):
-                worst, where = ahead, mention
-                worst_found, worst_latent = any_.origins[0], correct.origins[0]
+                worst, where, origins = ahead, mention, best
         elif np.all(any_.wrong[: any_.size[0]]) or (mention == count - 1 and any_.wrong[0]):
-            predicted = follow(trace, mention, any_.origins[0])[0]
-            latent = follow(trace, mention, correct.origins[0])[0]
-            wrong = tree_loss(predicted, clusters, begin, window)
-            loss += wrong
-            places, total = _add_difference(
-                arcs, begin, predicted, latent, learner, shift, places, total
+            wrong, places, total = _count_difference(
+                arcs, begin, trace, mention, best, clusters, window, learner, shift, places, total
             )
+            loss += wrong
             if regime == EARLY:
                 break
             if regime == LASO:
@@ -313,17 +358,14 @@ def learn_beam(  # noqa: C901, PLR0915 - the paper's algorithms differ in one pl
                 unary = score_mentions(arcs, begin, end, weights, shift)
                 _correct_again(
                     arcs, begin, mention, unary, weights, shift, window, clusters,
-                    (correct, spare_correct), versions, trace, row, values, allowed, found,
+                    (correct, targets[1]), versions, trace, row, values, allowed, found,
                 )  # fmt: skip
             copy_agenda(correct, any_)
     if where >= 0:
-        predicted = follow(trace, where, worst_found)[0]
-        latent = follow(trace, where, worst_latent)[0]
-        loss = tree_loss(predicted, clusters, begin, window)
-        places, total = _add_difference(
-            arcs, begin, predicted, latent, learner, shift, places, total
+        loss, places, total = _count_difference(
+            arcs, begin, trace, where, origins, clusters, window, learner, shift, places, total
         )
     if total > 0:
         apply_update(learner, places[:total], loss)
-    length, number = _tree_length(follow(trace, mention, correct.origins[0])[0])
+    length, number = _tree_length(follow(trace, mention, sources[1].origins[0])[0])
     return loss, length, number

@@ -185,59 +185,25 @@ def describe_mentions(
     starts, ends, heads = mentions.starts, mentions.ends, mentions.heads
     entities = entity_labels(heads, documents.entities)
     types = mention_types(mentions, documents, entities)
-    determiners = documents.words.each(lambda word: DETERMINERS.get(word.lower(), 0))
-    cores = np.where((determiners[starts] > 0) & (ends - starts > 1), starts + 1, starts)
+    determiners = documents.words.each(lambda word: DETERMINERS.get(word.lower(), 0))[starts]
+    cores = np.where((determiners > 0) & (ends - starts > 1), starts + 1, starts)
     persons, gender, number = _agreement(documents, mentions, types, cores, genders)
     clauses, paths, roles, governors = clause_paths(
         mentions.nodes, heads, nodes, hash_strings(sorted(CLAUSES)), hash_strings(["VP"])[0], tokens
     )
-    length = ends - starts
-    fine = np.where(
-        types == PRONOUN,
-        10 + persons,
-        types * 20 + np.where(length > 1, determiners[starts], 0),
-    )
-    owned = (types != PRONOUN) & (tokens.classes[starts] == POSSESSIVE) & (length > 1)
-    fine = np.where(owned, types * 20 + OWNED, fine)
-    lowers, tags = tokens.lowers, tokens.tags
-    beside = partial(_beside, documents, mentions)
-    labels = np.append(nodes.labels, np.uint64(0))
-    parents = np.append(nodes.parents, -1)
-    columns = {
+    columns = _word_atoms(documents, mentions, cores) | {
         "type": spread(types),
-        "fine": spread(fine),
-        "pronoun": np.where(types == PRONOUN, lowers[heads], 0),
-        "head": lowers[heads],
-        "head_tag": tags[heads],
-        "string": span_hashes(starts, ends, lowers),
-        "core": span_hashes(cores, ends, lowers),
-        "first": lowers[starts],
-        "first_tag": tags[starts],
-        "last": lowers[ends - 1],
-        "last_tag": tags[ends - 1],
-        "before": beside(lowers, starts - 1),
-        "before_tag": beside(tags, starts - 1),
-        "after": beside(lowers, ends),
-        "after_tag": beside(tags, ends),
-        "second_before": beside(lowers, starts - 2),
-        "second_after": beside(lowers, ends + 1),
-        "before_head": np.where(heads > starts, lowers[heads - 1], 0),
+        "fine": spread(_fine_types(documents, mentions, types, determiners, persons)),
+        "pronoun": np.where(types == PRONOUN, tokens.lowers[heads], 0),
         "entity": entities,
         "gender": spread(gender),
         "number": spread(number),
         "agreement": spread(persons * 16 + gender * 3 + number),
-        "category": labels[mentions.nodes],
-        "above": labels[parents[mentions.nodes]],
         "path": paths,
         "role": roles,
         "governor": governors,
-        "quoted": spread(tokens.quoted[heads].astype(np.int64)),
-        "length": spread(np.minimum(length, 8)),
-        "genre": np.repeat(documents.genres, np.diff(mentions.offsets)),
-        "spoken": spread((tokens.speakers[heads] != 0).astype(np.int64)),
     }
-    letters = [word.lower().encode("utf-32-le") for word in documents.words.values]
-    sizes = np.array([len(each) // 4 for each in letters], np.int64)
+    letters, letter_offsets = _letters(documents)
     short, initials = acronyms(
         starts,
         ends,
@@ -257,18 +223,73 @@ def describe_mentions(
         mentions.nodes,
         tokens.sentences[heads],
         clauses,
-        word_masks(starts, ends, lowers),
+        word_masks(starts, ends, tokens.lowers),
         short,
         initials,
-        lowers,
+        tokens.lowers,
         tokens.speakers,
         tokens.classes,
-        np.frombuffer(b"".join(letters), np.uint32),
-        np.concatenate([[0], np.cumsum(sizes)]),
+        letters,
+        letter_offsets,
         documents.words.codes,
         nodes.parents,
         nodes.labels,
     )
+
+
+def _word_atoms(documents: Documents, mentions: Mentions, cores: AnyArray) -> dict[str, AnyArray]:
+    """Give the atoms that stand in tokens, in and beside a mention, and in its constituent."""
+    tokens, nodes = documents.tokens, documents.constituents
+    starts, ends, heads = mentions.starts, mentions.ends, mentions.heads
+    lowers, tags = tokens.lowers, tokens.tags
+    beside = partial(_beside, documents, mentions)
+    # A mention without a constituent has -1: the last of these.
+    labels = np.append(nodes.labels, np.uint64(0))
+    parents = np.append(nodes.parents, -1)
+    return {
+        "head": lowers[heads],
+        "head_tag": tags[heads],
+        "string": span_hashes(starts, ends, lowers),
+        "core": span_hashes(cores, ends, lowers),
+        "first": lowers[starts],
+        "first_tag": tags[starts],
+        "last": lowers[ends - 1],
+        "last_tag": tags[ends - 1],
+        "before": beside(lowers, starts - 1),
+        "before_tag": beside(tags, starts - 1),
+        "after": beside(lowers, ends),
+        "after_tag": beside(tags, ends),
+        "second_before": beside(lowers, starts - 2),
+        "second_after": beside(lowers, ends + 1),
+        "before_head": np.where(heads > starts, lowers[heads - 1], 0),
+        "category": labels[mentions.nodes],
+        "above": labels[parents[mentions.nodes]],
+        "quoted": spread(tokens.quoted[heads].astype(np.int64)),
+        "length": spread(np.minimum(ends - starts, 8)),
+        "genre": np.repeat(documents.genres, np.diff(mentions.offsets)),
+        "spoken": spread((tokens.speakers[heads] != 0).astype(np.int64)),
+    }
+
+
+def _fine_types(
+    documents: Documents,
+    mentions: Mentions,
+    types: AnyArray,
+    determiners: AnyArray,
+    persons: AnyArray,
+) -> AnyArray:
+    """Give 10 and the person of pronouns, 20 times the type and the determiner of all others."""
+    several = mentions.ends - mentions.starts > 1
+    owned = several & (documents.tokens.classes[mentions.starts] == POSSESSIVE)
+    noun = types * 20 + np.where(owned, OWNED, np.where(several, determiners, 0))
+    return np.where(types == PRONOUN, 10 + persons, noun)
+
+
+def _letters(documents: Documents) -> tuple[AnyArray, AnyArray]:
+    """Give the letters of all different words, uint32, and where each word's begin."""
+    letters = [word.lower().encode("utf-32-le") for word in documents.words.values]
+    sizes = np.array([len(each) // 4 for each in letters], np.int64)
+    return np.frombuffer(b"".join(letters), np.uint32), np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _agreement(

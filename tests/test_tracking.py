@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -72,6 +74,32 @@ def finished(tracker: Tracker) -> Any:
 def artifact(tracker: Tracker, path: str) -> Path:
     location = finished(tracker).info.artifact_uri.removeprefix("file://")
     return Path(location) / path
+
+
+def can_open(folder: Path) -> bool:
+    """Tell whether another job could open the database in a folder now."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def test_one_job_at_a_time_makes_the_tables(tmp_path, settings, monkeypatch):
+    meanwhile = []
+    make = tracking._experiment_id
+
+    def made(*arguments):
+        meanwhile.append(can_open(tmp_path / "db"))
+        return make(*arguments)
+
+    monkeypatch.setattr(tracking, "_experiment_id", made)
+    with Tracker(settings, "run"):
+        assert meanwhile == [False]
+        assert can_open(tmp_path / "db")
 
 
 def test_run_is_kept_whole(settings: TrackingSettings, tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -9,7 +10,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -80,7 +81,8 @@ class Tracker:
         self._mlflow = _import_mlflow()
         try:
             self._mlflow.set_tracking_uri(self.settings.uri)
-            experiment = _experiment_id(self._mlflow, self.settings)
+            with _alone(self.settings):
+                experiment = _experiment_id(self._mlflow, self.settings)
             run = self._mlflow.start_run(
                 experiment_id=experiment,
                 run_name=self.name,
@@ -252,11 +254,30 @@ def _experiment_id(mlflow: Any, settings: TrackingSettings) -> str:
     found = mlflow.get_experiment_by_name(settings.experiment)
     if found is not None:
         return str(found.experiment_id)
-    database = re.match(r"^sqlite:///(?P<path>[^?]+)", settings.uri)
+    folder = _database_folder(settings)
     # A database file keeps its artifacts beside it; a server knows its own place.
-    place = Path(database["path"]).resolve().parent / "mlartifacts" if database else None
-    location = place.as_uri() if place else None
+    location = (folder / "mlartifacts").as_uri() if folder else None
     return str(mlflow.create_experiment(settings.experiment, artifact_location=location))
+
+
+def _database_folder(settings: TrackingSettings) -> Path | None:
+    database = re.match(r"^sqlite:///(?P<path>[^?]+)", settings.uri)
+    return Path(database["path"]).resolve().parent if database else None
+
+
+@contextmanager
+def _alone(settings: TrackingSettings) -> Iterator[None]:
+    """Let one job at a time open a database file: MLflow makes its tables without a lock."""
+    folder = _database_folder(settings)
+    with ExitStack() as stack:
+        # Where there can be no folder MLflow tells why; some file systems have no locks.
+        with suppress(OSError):
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                handle = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def _log_input(mlflow: Any, run_id: str | None, name: str, digest: str, source: str) -> None:

@@ -104,7 +104,9 @@ def main() -> None:
     data = arguments.data.resolve()
     splits = max(1, arguments.pairs // arguments.split_size)
     settings = BOUNDARY.model_copy(update={"splits": splits})
-    spark = session.start("benchmark", SparkSettings(master="local[2]"))
+    # The exact kernel needs all trees in one process.
+    roomy_driver = SparkSettings(master="local[2]", conf={"spark.driver.memory": "4g"})
+    spark = session.start("benchmark", roomy_driver)
     # The peer gets the memory of the whole machine for its rows, not that of one of many tasks.
     roomy = settings.model_copy(update={"cache_mb": arguments.exact_cache_mb})
     times = exact_times(spark, data, arguments.sizes, roomy)

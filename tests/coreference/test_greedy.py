@@ -94,7 +94,8 @@ def test_best_first_finds_the_tree_of_chu_liu_edmonds(seed, window):
         assert scores.sum() == total(graph, heads) == total(graph, best)
         ties = [m for m in range(1, len(heads)) if (graph[:, m] == graph[:, m].max()).sum() > 1]
         assert all(heads[m] == best[m] for m in range(len(heads)) if m not in ties)
-        assert len(ties) < 3
+        # Mentions that are alike have equal arcs; most have not.
+        assert 2 * len(ties) < text.count
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -27,7 +27,7 @@ test: setup dist  ## Everything but the slow tests: lint, types, import contract
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest -m "not ($(SLOW))" -n $(PROCESSES) --dist loadfile
 
-check: $(VENV)/.dev lint  ## Format, lint, types, import contracts and the quick tests: under a minute
+check: $(VENV)/.dev lint  ## Format, lint, types, import contracts and the quick tests
 	$(BIN)/python -m pytest -q -m "$(QUICK)"
 
 lint: $(VENV)/.dev  ## Format, lint, types and import contracts

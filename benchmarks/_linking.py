@@ -72,6 +72,8 @@ def write_conf(base: Path, forms: Path, path: Path) -> None:
     conf: dict[str, Any] = yaml.safe_load(base.read_text(encoding="utf-8"))
     conf["knowledge"]["lexicon"].append({"path": str(forms), "header": True, "count": "count"})
     conf["baselines"] = {"methods": []}
+    if "extends" in conf:
+        conf["extends"] = str(base.resolve().parent / conf["extends"])
     path.write_text(yaml.safe_dump(conf), encoding="utf-8")
 
 

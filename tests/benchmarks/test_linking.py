@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 import yaml
@@ -14,6 +16,8 @@ from benchmarks._linking import (
 )
 from corpusmill.linking.units import find_ngrams, units_of
 from tests.linking.invented import COMMON, NEWS, TEXTS, TWEETS, knowledge
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_names_are_distinct_and_always_the_same():
@@ -45,6 +49,14 @@ def test_the_conf_has_one_source_more(tmp_path):
         str(tmp_path / "forms.tsv"),
     ]
     assert conf["baselines"] == {"methods": []}
+
+
+def test_the_conf_of_a_benchmark_finds_what_it_extends(tmp_path):
+    base, path = ROOT / "conf" / "linking" / "tweets.yaml", tmp_path / "conf.yaml"
+    write_conf(base, tmp_path / "forms.tsv", path)
+    extended = yaml.safe_load(path.read_text())["extends"]
+    assert Path(extended) == base.parent / "knowledge.yaml"
+    assert Path(extended).is_file()
 
 
 def test_blown_up_texts_have_their_number_and_are_nearly_all_distinct():

@@ -47,7 +47,7 @@ bench: setup $(VENV)/.bench  ## Side-by-side runs against peers
 		echo "==> $$file"; $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; \
 	done
 
-bench-regimes: setup  ## Accuracy of coreference by regime: hours
+bench-regimes: setup  ## Accuracy of coreference by regime: more than an hour
 	$(BIN)/python -m benchmarks.coreference_regimes --results runs/coreference_regimes.jsonl
 
 dist: dist/corpusmill-$(VERSION).zip dist/environment.tar.gz  ## What spark-submit needs on a cluster

@@ -101,6 +101,9 @@ def test_new_content_words_of_the_anaphor_are_counted(one, two, extra):
         ("Mira Tobel Quist", "Mira Quist", 1),  # not side by side
         ("the miller", "the owl", 1),
         ("it", "it", 0),  # not asked of pronouns
+        ("Vey " * 11 + "Mira", "Mira", 2),
+        ("Vey " * 12 + "Mira", "Mira", 1),  # beyond the first twelve words
+        ("Vey " * 13, "Vey " * 13, 1),
     ],
 )
 def test_a_phrase_may_be_a_part_of_the_other(one, two, substring):

@@ -11,8 +11,6 @@ from corpusmill.corpora import annotated_rows as rows
 from corpusmill.corpora import coreference_json as json_lines
 from tests.corpora.coreference_documents import faults, mentions, parse
 
-# JSON lines.
-
 RIVER: dict[str, Any] = {
     "document_id": "river",
     "part": 3,

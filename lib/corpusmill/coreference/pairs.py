@@ -86,9 +86,9 @@ def _has_word(words: AnyArray, start: int, end: int, head: int, mask: int, word:
 
 @njit(cache=True, nogil=True)
 def _has_phrase(words: AnyArray, start: int, end: int, first: int, last: int) -> bool:
-    """Tell whether the words ``first:last`` stand side by side in ``start:end``."""
+    """Tell whether the words ``first:last`` stand side by side in the first `_WORDS` of others."""
     length = last - first
-    for begin in range(start, end - length + 1):
+    for begin in range(start, min(end, start + _WORDS) - length + 1):
         same = 0
         while same < length and words[begin + same] == words[first + same]:
             same += 1

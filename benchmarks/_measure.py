@@ -25,6 +25,29 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
     return time.process_time() - begin
 
 
+def all_cpu_seconds(work: Callable[[], Any]) -> float:
+    """Return the processor time of one call in this process and in all that descend from it.
+
+    Processes that began before and end meanwhile count if their parents wait for them, as Spark's
+    daemon of Python workers does.
+    """
+    root = psutil.Process()
+    before = _spent_below(root)
+    work()
+    return _spent_below(root) - before
+
+
+def _spent_below(root: psutil.Process) -> float:
+    spent = 0.0
+    for process in [root, *root.children(recursive=True)]:
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        spent += times.user + times.system + times.children_user + times.children_system
+    return spent
+
+
 def medians(works: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
     """Run the contestants in turn, so that load falls on all alike, and take their medians.
 

@@ -2,19 +2,20 @@
 
     CORPUSMILL_DATA=FOLDER python -m benchmarks.linearisation
     CORPUSMILL_DATA=FOLDER python -m benchmarks.linearisation --pairs 1000000
+    CORPUSMILL_DATA=FOLDER python -m benchmarks.linearisation --pairs 50000 100000 200000  # growth
 
 First the exact kernel on growing numbers of pairs, in processor time of one core, and the power of
 the number that its time grows with; it says what the whole would take. Then the linearised
 training (KSL, FMI, TFX, ESL) of all pairs in Spark, in wall time, on one core and on two, start
-of Spark and reading left out. F1 is of boundary classification on section 24. Of the peaks of
-resident memory ``driver`` holds the exact kernel's rows too, ``others`` are all Python workers.
+of Spark and reading left out; more pairs make more splits of the same size. F1 is of boundary
+classification on section 24. Of the peaks of resident memory ``driver`` holds the exact kernel's
+rows too, ``others`` are all Python workers.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,6 @@ from benchmarks._measure import PeakMemory, cpu_seconds
 from benchmarks._trees import (
     BOUNDARY,
     BOUNDARY_CLASSES,
-    Fit,
     boundaries,
     boundaries_of_test,
     f1_of,
@@ -70,8 +70,9 @@ def exact_times(
     return frame
 
 
-def linearised(master: str, data: Path, pairs: int, settings: LearnerSettings) -> Fit:
-    """Train on all pairs in Spark, and score section 24."""
+def run_linearised(master: str, data: Path, pairs: int, split_size: int) -> float:
+    """Train on all pairs in Spark, score section 24, print a line, and give the seconds."""
+    settings = BOUNDARY.model_copy(update={"splits": max(1, pairs // split_size)})
     spark = session.start("benchmark", SparkSettings(master=master, shuffle_partitions=8))
     rows = boundaries(spark, data, pairs).repartition(8, "example_id").cache()
     count = rows.count()
@@ -86,14 +87,14 @@ def linearised(master: str, data: Path, pairs: int, settings: LearnerSettings) -
         + ", ".join(f"{kind} {size >> 20:,}" for kind, size in memory.peaks.items()),
         flush=True,
     )
-    return fit
+    return fit.seconds
 
 
 def main() -> None:
     """Run all and print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, default=os.environ.get("CORPUSMILL_DATA"))
-    parser.add_argument("--pairs", type=int, default=200_000)
+    parser.add_argument("--pairs", type=int, nargs="+", default=[200_000])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 300_000])
     parser.add_argument("--masters", nargs="+", default=["local[1]", "local[2]"])
     parser.add_argument("--split-size", type=int, default=20_000)
@@ -102,37 +103,34 @@ def main() -> None:
     if arguments.data is None:
         raise SystemExit("CORPUSMILL_DATA or --data must name the corpora")
     data = arguments.data.resolve()
-    splits = max(1, arguments.pairs // arguments.split_size)
-    settings = BOUNDARY.model_copy(update={"splits": splits})
     # The exact kernel needs all trees in one process.
     roomy_driver = SparkSettings(master="local[2]", conf={"spark.driver.memory": "4g"})
     spark = session.start("benchmark", roomy_driver)
     # The peer gets the memory of the whole machine for its rows, not that of one of many tasks.
-    roomy = settings.model_copy(update={"cache_mb": arguments.exact_cache_mb})
+    roomy = BOUNDARY.model_copy(update={"cache_mb": arguments.exact_cache_mb})
     times = exact_times(spark, data, arguments.sizes, roomy)
     spark.stop()
     # The largest two sizes: below, all rows of the kernel are cached, and time grows more slowly.
     fit = growth_fits(times.nlargest(2, "examples")).iloc[0]
-    told = partial(_extrapolated, fit)
-    whole = told(arguments.pairs)
+    pairs = sorted(arguments.pairs)
+    whole = float(fit["factor"] * pairs[-1] ** fit["exponent"])
     print(
         f"exact: seconds = {fit['factor']:.3g} n^{fit['exponent']:.2f}; "
-        f"{arguments.pairs:,} pairs would take {whole:,.0f} s"
+        f"{pairs[-1]:,} pairs would take {whole:,.0f} s"
     )
-    spent = [
-        linearised(master, data, arguments.pairs, settings).seconds for master in arguments.masters
-    ]
-    for master, seconds in zip(arguments.masters, spent, strict=True):
-        print(f"{master}: {whole / seconds:.1f} times as fast as the exact kernel would be")
-    per_pair = spent[0] / arguments.pairs
+    spent = []
+    for master in arguments.masters:
+        seconds = [run_linearised(master, data, count, arguments.split_size) for count in pairs]
+        spent.append(seconds[-1])
+        print(f"{master}: {whole / seconds[-1]:.1f} times as fast as the exact kernel would be")
+        if len(pairs) > 1:
+            power = np.log(seconds[-1] / seconds[0]) / np.log(pairs[-1] / pairs[0])
+            print(f"{master}: time grows with the number of splits to the power of {power:.2f}")
+    per_pair = spent[0] / pairs[-1]
     crossover = (per_pair / fit["factor"]) ** (1.0 / (fit["exponent"] - 1.0))
     print(f"at this rate linearising pays from {crossover:,.0f} pairs on")
     if len(spent) > 1:
         print(f"{arguments.masters[1]} beside {arguments.masters[0]}: {spent[0] / spent[1]:.2f}")
-
-
-def _extrapolated(fit: pd.Series, count: int) -> float:
-    return float(fit["factor"] * count ** fit["exponent"])
 
 
 if __name__ == "__main__":

@@ -16,8 +16,10 @@ the embedded sample (``conf/linking/demo.yaml``).
 * The trees of the first stage on the rows of 512 texts beside LightGBM's own prediction.
 * The look-up of n-grams beside a dictionary of strings in plain Python, which has to find the
   same. Tokens and folded characters are given to both for nothing.
-* The same model in Spark, Parquet to Parquet, in wall time, without the start of Spark; the number
-  of texts grows. ``workers`` are the Python workers together, at their peak of resident memory.
+* The same model in Spark, Parquet to Parquet, in wall time and in processor time of all processes
+  (``us/text``), without the start of Spark; the number of texts grows, and ``power`` is of which
+  power of it either time grows, the smallest number being one. ``workers`` are the Python workers
+  together, at their peak of resident memory.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -52,7 +55,7 @@ from benchmarks._linking import (
     write_forms,
     write_texts,
 )
-from benchmarks._measure import PeakMemory, cpu_seconds, medians, seconds
+from benchmarks._measure import PeakMemory, all_cpu_seconds, cpu_seconds, medians, seconds
 from benchmarks.boosting import run_prediction
 from corpusmill import session, splits, storage
 from corpusmill.boosting.trees import scores_of
@@ -193,25 +196,35 @@ def check_output(spark: SparkSession, output: Path, rows: int) -> float:
     return float(mentions / rows)
 
 
+def power_of(times: dict[int, float], smallest: int, rows: int) -> float:
+    """Give the power of the number of texts that times grow with from the smallest on."""
+    if rows == smallest:
+        return math.nan
+    return math.log(times[rows] / times[smallest]) / math.log(rows / smallest)
+
+
 def run_spark(model: LinkingModel, sizes: dict[int, Path], master: str, folder: Path) -> None:
     """Print a line a size; the smallest is linked once before, so that workers are warm."""
     spark = session.start("linking", SparkSettings(master=master, shuffle_partitions=2))
     smallest = min(sizes)
-    times: dict[int, float] = {}
+    walls: dict[int, float] = {}
+    used: dict[int, float] = {}
     for turn, rows in enumerate([smallest, *sizes]):
         output = folder / "linked"
+        work = partial(link, spark, model, sizes[rows], output)
         with PeakMemory(os.getpid()) as memory:
-            times[rows] = spent = seconds(partial(link, spark, model, sizes[rows], output))
+            begin = time.perf_counter()
+            used[rows] = all_cpu_seconds(work)
+            walls[rows] = spent = time.perf_counter() - begin
         mentions = check_output(spark, output, rows)
         shutil.rmtree(output)
         if turn == 0:
             continue
-        growth = rows / smallest
-        power = math.log(spent / times[smallest]) / math.log(growth) if growth > 1 else math.nan
+        powers = "".join(f"{power_of(times, smallest, rows):>7.2f}" for times in (walls, used))
         peaks = "".join(f"{memory.peaks[kind] >> 20:>9,}" for kind in ("others", "driver", "jvm"))
         print(
-            f"{master:<12}{rows:>12,}{spent:>10.1f}{rows / spent:>10,.0f}{power:>8.2f}"
-            f"{mentions:>10.2f}{peaks}",
+            f"{master:<12}{rows:>12,}{spent:>10.1f}{rows / spent:>10,.0f}"
+            f"{1e6 * used[rows] / rows:>9,.0f}{powers}{mentions:>10.2f}{peaks}",
             flush=True,
         )
     spark.stop()
@@ -255,7 +268,8 @@ def main() -> None:
         for rows, path in sizes.items():
             write_texts(tweets, names, rows, path)
         print(
-            f"\n{'master':<12}{'texts':>12}{'s':>10}{'texts/s':>10}{'power':>8}{'mentions':>10}"
+            f"\n{'master':<12}{'texts':>12}{'s':>10}{'texts/s':>10}{'us/text':>9}{'powers':>14}"
+            f"{'mentions':>10}"
             f"{'workers':>9}{'driver':>9}{'jvm':>9}  (MiB)"
         )
         for master in arguments.masters if sizes else []:

@@ -238,6 +238,7 @@ def test_predict_before_train(place: Path, run: Run) -> None:
     assert line == f"error: STORE02: {place}/untrained has no model yet; run train first"
 
 
+@pytest.mark.slow
 def test_classes_that_the_model_lacks(place: Path, trained: Path, run: Run) -> None:
     """They cannot be predicted; an entity with no other has all of the model's."""
     names = "entity\tclass\nFox\tmoon\nFox\tplanet\nFalcon\tcar\nFalcon\tmoon\n"
@@ -249,6 +250,7 @@ def test_classes_that_the_model_lacks(place: Path, trained: Path, run: Run) -> N
     assert found["probabilities"].map(sum).between(0.99, 1 + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_gold_with_unknown_classes_counts_as_wrong(place: Path, trained: Path, run: Run) -> None:
     gold = place / "gold.tsv"
     gold.write_text("query\tclass\nfox fur\tmoon\nfox cast\tfilm\nnot in the log\tfilm\n")
@@ -283,6 +285,7 @@ def test_output_in_use(trained: Path, run: Run) -> None:
     assert "STORE04: another job is writing under" in line
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed_and_ends_with_the_same_bytes(
     place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

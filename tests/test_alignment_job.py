@@ -113,6 +113,7 @@ def test_a_new_start_gives_the_same_bytes(spark: Any, demo: Path, arguments: lis
     assert {file.name: file.read_bytes() for file in again.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_tomorrow_refines_yesterday(spark: Any, demo: Path, arguments: list[str]) -> None:
     words = [*arguments, f"output={demo.parent}/tomorrow", f"warm_start={demo}"]
     assert run_job(JOB, ["train", *words, "model.max_iter=3"], spark) == 0
@@ -121,6 +122,7 @@ def test_tomorrow_refines_yesterday(spark: Any, demo: Path, arguments: list[str]
     assert warm.history[0].bound > cold.history[1].bound
 
 
+@pytest.mark.slow
 def test_the_review_notebook_runs(demo: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.read(ROOT / "notebooks" / "review_alignment.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "outputs are not committed"

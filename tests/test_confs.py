@@ -43,7 +43,8 @@ def paths(part: Any) -> Iterator[str]:
 
 
 def test_every_corpus_has_its_conf() -> None:
-    texts, trees = ("query_log", "questions", "reuters"), ("trec_qc", "srl_boundary", "srl_roles")
+    texts = ("query_log", "questions", "reuters")
+    trees = ("trec_qc", "srl_boundary", "srl_boundary_words", "srl_roles")
     corpora = {
         "alignment": texts,
         "coreference": ("gum", "litbank"),

@@ -178,6 +178,7 @@ def test_a_finished_run_is_not_computed_again(
     assert model_files(str(demo)) == before
 
 
+@pytest.mark.slow
 def test_a_killed_training_is_resumed(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, demo: Path
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_killed_training_is_resumed(
     assert model_files(str(tmp_path / "out")) == model_files(str(demo))
 
 
+@pytest.mark.slow
 def test_one_partition_learns_about_the_same(tmp_path: Path, spark: Any, demo: Path) -> None:
     arguments = demo_arguments("coreference/demo.yaml", tmp_path)
     words = ["train", *arguments, "model.partitions=1", "develop_every=8", "tracking.enabled=false"]
@@ -283,6 +285,7 @@ def test_given_mentions_and_singletons_are_kept(
             assert row[name] == predicted[key][name]
 
 
+@pytest.mark.slow
 def test_a_run_is_compared_with_another(
     demo: Path, arguments: list[str], tmp_path: Path, spark: Any
 ) -> None:
@@ -314,6 +317,7 @@ def test_a_user_s_mistake_is_one_line(
     assert "Traceback" not in told
 
 
+@pytest.mark.slow
 def test_templates_are_selected(tmp_path: Path, spark: Any) -> None:
     first, more = tmp_path / "first.txt", tmp_path / "more.txt"
     first.write_text("ana.type\n", "utf-8")

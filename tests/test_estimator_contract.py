@@ -319,6 +319,7 @@ def test_without_any_label_a_fit_is_refused(spark, spec):
             spec.estimator().fit(given)
 
 
+@pytest.mark.slow
 def test_rows_may_come_from_a_file(spark, spec, tmp_path):
     """Spark then takes every column and list for one that may hold nulls."""
     rows, model = rows_of(spark, spec), fitted(spark, spec)
@@ -335,7 +336,12 @@ def test_rows_may_come_from_a_file(spark, spec, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "partitions"), [(1000, 3), pytest.param(1000, 7, marks=pytest.mark.slow), (5, 7)]
+    ("rows", "partitions"),
+    [
+        (1000, 3),
+        pytest.param(1000, 7, marks=pytest.mark.slow),
+        pytest.param(5, 7, marks=pytest.mark.slow),
+    ],
 )
 def test_partitions_do_not_matter(spark, spec, tmp_path, rows, partitions):
     """Also with more partitions than rows, some of them thereby empty."""
@@ -353,6 +359,7 @@ def test_partitions_do_not_matter(spark, spec, tmp_path, rows, partitions):
     assert plain(model.transform(spread)) == expected
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(spark, spec, tmp_path):
     rows = rows_of(spark, spec).repartition(3).cache()
     one, two = (spec.estimator(seed=7, **spec.seeded).fit(rows) for _ in range(2))
@@ -383,6 +390,7 @@ def test_self_is_never_pickled(spark, spec, monkeypatch):
     assert model.transform(rows).count() == rows.count()
 
 
+@pytest.mark.slow
 def test_works_in_a_pipeline_that_is_saved(spark, spec, tmp_path):
     rows = rows_of(spark, spec)
     pipeline = Pipeline(stages=[spec.estimator()])
@@ -394,6 +402,7 @@ def test_works_in_a_pipeline_that_is_saved(spark, spec, tmp_path):
     assert plain(again.transform(rows)) == plain(model.transform(rows)) == expected
 
 
+@pytest.mark.slow
 def test_works_with_param_maps(spark, spec):
     name, values = spec.grid
     estimator, rows = spec.estimator(), rows_of(spark, spec)

@@ -37,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def arguments(place: Path) -> list[str]:
-    return demo_arguments("linking/demo.yaml", place)
+    return [*demo_arguments("linking/demo.yaml", place), "checkpoint_trees=40"]
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +131,7 @@ def test_errors_are_counted_by_kind_and_shown(demo: Path, place: Path) -> None:
     assert page.count("<article>") >= sum(count > 0 for count in counts)
 
 
+@pytest.mark.slow
 def test_knowledge_in_parts_finds_and_measures_the_same(
     demo: Path, arguments: list[str], spark: Any
 ) -> None:
@@ -155,6 +156,7 @@ def test_queries_of_a_log_are_linked_once_each(
     assert found["count"].to_dict() == {"flights to quell": 2, "listening to summer on repeat": 1}
 
 
+@pytest.mark.slow
 def test_texts_without_gold_are_linked(
     demo: Path, place: Path, arguments: list[str], spark: Any
 ) -> None:

@@ -22,7 +22,7 @@ import yaml
 from corpusmill import models, storage, tracking
 from corpusmill.errors import CorpusmillError, ModelError, UsageError
 from corpusmill.settings import TrackingSettings
-from corpusmill.tracking import Tracker
+from corpusmill.tracking import MAX_BATCH, Tracker
 
 ROOT = Path(__file__).resolve().parents[1]
 # mlflow itself uses what pandas, pydantic and SQLAlchemy have deprecated.
@@ -164,6 +164,17 @@ def test_password_of_the_store_is_not_told(monkeypatch: pytest.MonkeyPatch):
     assert "hidden" not in str(caught.value)
 
 
+def test_a_curve_has_a_value_a_step(settings: TrackingSettings):
+    values = [1.0 / (1 + step) for step in range(MAX_BATCH + 2)]
+    with Tracker(settings, "job") as tracker:
+        tracker.log_curve("first loss (a)", values[:2])
+        tracker.log_curve("first loss (a)", values[2:], first_step=2)
+    run = finished(tracker)
+    (name,) = run.data.metrics
+    history = mlflow.MlflowClient().get_metric_history(tracker.run_id, name)
+    assert {point.step: point.value for point in history} == dict(enumerate(values))
+
+
 def test_parent_and_children_keep_their_own_metrics(settings: TrackingSettings):
     with Tracker(settings, "job") as job, job.child("fold 1") as fold:
         fold.log_metrics({"f1": 0.1})
@@ -196,6 +207,7 @@ def test_switched_off_it_does_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     with Tracker(TrackingSettings(enabled=False), "job") as tracker:
         tracker.log_params({"a": 1})
         tracker.log_metrics({"a": 1.0})
+        tracker.log_curve("a", [1.0])
         tracker.log_conf({})
         tracker.log_html("", "a.html")
         tracker.log_input("a", "b", "c")

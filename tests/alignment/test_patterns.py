@@ -125,6 +125,7 @@ def test_a_name_like_that_of_a_part_is_another_pattern(spark):
     assert found == sorted((name, query) for name, _, _, query, _ in rows)
 
 
+@pytest.mark.slow
 def test_order_is_repeatable_whatever_the_partitions(spark):
     rows = instances_of(2)
     texts = []

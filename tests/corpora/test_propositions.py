@@ -321,6 +321,7 @@ def test_propbank_on_gold_trees(spark: SparkSession, tmp_path: Path):
         proposition("w1", 0, 2, [], roleset="be.03"),
         proposition("w1", 0, 2, [], pred_partial=True),
         proposition("w1", 1, 1, []),
+        proposition("v1", 0, 1, []),
         proposition("w2", 0, 1, [["ARG1", 0, 2]]),
         proposition("w9", 0, 1, []),
         proposition("w3", 0, 1, [["ARG1", 0]]),
@@ -336,6 +337,7 @@ def test_propbank_on_gold_trees(spark: SparkSession, tmp_path: Path):
         ),
         propositions=FileSettings(path=str(tmp_path / "props.jsonl"), format="jsonl"),
         leave_out=["be.03"],
+        documents=["w1", "w2", "w9", "x"],
     )
     found = read_propositions(spark, source, LIMITS)
     (row,) = [row.asDict() for row in found.records.collect()]

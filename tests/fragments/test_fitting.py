@@ -70,6 +70,7 @@ def test_splits_depend_on_ids_and_seed_alone(spark, split_by):
         assert ((sizes.max() - sizes.min()) <= 1).all()
 
 
+@pytest.mark.slow
 def test_feedback_does_not_multiply_copies(spark):
     """Every example is there at most once, with the copies that it had, in every machine."""
     seen: list[dict[str, float]] = []

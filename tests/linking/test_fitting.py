@@ -58,8 +58,8 @@ def whole(rows: DataFrame) -> Fitted:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.long
 @pytest.mark.parametrize("last", [(0, 4), (0, 6), (1, 2)])
 def test_training_goes_on_within_and_between_stages(
     rows: DataFrame, whole: Fitted, last: tuple[int, int]

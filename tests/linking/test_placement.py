@@ -101,6 +101,7 @@ def test_no_texts_at_all(texts: Any, model: LinkingModel) -> None:
     assert not np.concatenate(counts).any()
 
 
+@pytest.mark.slow
 def test_training_in_parts_gives_the_same_model(texts: Any, model: LinkingModel) -> None:
     parted = place(texts, knowledge(), 0.0, DataFrame.persist)
     again = fit_links(parted, knowledge(), SETTINGS, develop=parted).model

@@ -101,6 +101,7 @@ def test_too_many_bad_lines_end_the_job(context: Any, tmp_path: Path) -> None:
         read(context, settings)
 
 
+@pytest.mark.slow
 def test_words_are_counted_alike_in_parts(context: Any, tmp_path: Path) -> None:
     whole, _ = read(context, conf(tmp_path))
     parted, _ = read(context, conf(tmp_path, broadcast_mb=0.0))

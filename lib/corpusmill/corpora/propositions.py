@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Literal
 
 import numpy as np
@@ -54,6 +55,9 @@ class PropbankSettings(Settings):
     kind: Literal["propbank"]
     trees: FileSettings = Field(description="columns document, sentence, tree")
     propositions: FileSettings = Field(description="doc, sent, pred, lemma, pos, roleset, args")
+    documents: list[str] | None = Field(
+        None, min_length=1, description="beginnings of names, such as wsj_00; default all"
+    )
     leave_out: list[str] = Field(
         default_factory=list, description="rolesets to pass over, such as those of auxiliaries"
     )
@@ -208,8 +212,10 @@ def _propositions(
         | F.expr("try_cast(pred AS int)").isNull()
         | F.coalesce(F.exists(spans, _is_bad_span), F.lit(True))
     )
+    begins = [F.col("doc").startswith(name) for name in source.documents or [""]]
     wanted = (
-        F.coalesce(F.col("pos").startswith("V"), F.lit(False))
+        F.coalesce(reduce(or_, begins), F.lit(False))
+        & F.coalesce(F.col("pos").startswith("V"), F.lit(False))
         & F.col("pred_partial").isNull()
         & ~F.coalesce(F.col("roleset").isin(source.leave_out), F.lit(False))
     )

@@ -37,9 +37,8 @@ def train(context: Context) -> None:
             nonlocal last
             told = f"loss {done.losses[-1]:.4f}"
             stage.update(len(done.losses), conf.model.trees, told)
-            new = range(len(last.losses), len(done.losses))
-            for number in new:
-                context.tracker.log_metrics({"loss": float(done.losses[number])}, step=number)
+            known = len(last.losses)
+            context.tracker.log_curve("loss", done.losses[known:], known)
             trees = np.frombuffer(done.trees.encode(), np.uint8)
             checkpoints.save(len(done.losses), {"losses": done.losses, "trees": trees}, {})
             last = done

@@ -49,9 +49,8 @@ def train(context: Context) -> None:
         def on_block(number: int, done: Progress) -> None:
             told = f"stage {number + 1}, loss {done.losses[-1]:.4f}"
             stage.update(len(done.losses), conf.model.trees, told)
-            for step in range(len(losses.get(number, [])), len(done.losses)):
-                loss = float(done.losses[step])
-                context.tracker.log_metrics({f"{STAGES[number]}_loss": loss}, step=step)
+            known = len(losses.get(number, []))
+            context.tracker.log_curve(f"{STAGES[number]}_loss", done.losses[known:], known)
             trees = np.frombuffer(done.trees.encode(), np.uint8)
             folders[number].save(len(done.losses), {"losses": done.losses, "trees": trees}, {})
             losses[number] = done.losses.tolist()

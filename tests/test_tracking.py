@@ -171,7 +171,7 @@ def test_a_curve_has_a_value_a_step(settings: TrackingSettings):
         tracker.log_curve("first loss (a)", values[2:], first_step=2)
     run = finished(tracker)
     (name,) = run.data.metrics
-    history = mlflow.MlflowClient().get_metric_history(tracker.run_id, name)
+    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, name)
     assert {point.step: point.value for point in history} == dict(enumerate(values))
 
 

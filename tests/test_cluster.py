@@ -65,7 +65,8 @@ def spark_home(folder: Path) -> Path:
     """Make ``folder`` a SPARK_HOME: executors work, and leave gigabytes, in its folder work."""
     folder.mkdir()
     for part in Path(pyspark.__path__[0]).iterdir():
-        (folder / part.name).symlink_to(part)
+        if part.name != "work":  # left by executors of someone else
+            (folder / part.name).symlink_to(part)
     return folder
 
 

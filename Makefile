@@ -36,8 +36,8 @@ lint: $(VENV)/.dev  ## Format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-slow: setup  ## The tests that take minutes, and those of real corpora in Spark
-	$(BIN)/python -m pytest -m "$(SLOW)"
+test-slow: setup  ## The rest: killed and resumed jobs, odd partitions, real corpora; half an hour
+	$(BIN)/python -m pytest -m "$(SLOW)" -n $(PROCESSES) --dist loadfile
 
 test-cluster: setup dist  ## The tests that start executor processes of their own
 	$(BIN)/python -m pytest -m cluster

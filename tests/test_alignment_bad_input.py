@@ -20,7 +20,7 @@ from corpusmill.runner import run_job
 from corpusmill.session import TOLD_BY_THE_JOB
 from corpusmill.storage import Checkpoints
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CUES = {"animal": ["zoo", "fur"], "car": ["engine", "tyre"], "film": ["trailer", "cast"]}
 ENTITIES = {"Jaguar": ["animal", "car"], "Fox": ["animal", "film"], "Falcon": ["car", "film"]}
@@ -151,7 +151,6 @@ def test_broken_file_is_named(name: str, place: Path, trained: Path, run: Run) -
     assert (trained / "current.json").read_bytes() == before
 
 
-@pytest.mark.slow
 def test_a_file_that_changes_between_two_jobs_of_a_session(place: Path, run: Run) -> None:
     """Nothing that the first job cached is taken for what the second one reads."""
     for lines in (b"fox fur\t1\n", b"fox fur\t1\nfox cast\t5\nhello\t1\n"):
@@ -181,7 +180,6 @@ def test_list_without_entities(name: str, place: Path, run: Run) -> None:
     assert message in line
 
 
-@pytest.mark.slow
 def test_good_and_bad_lines_add_up(place: Path, run: Run) -> None:
     """Junk of all kinds under the limit, among entities in several spellings."""
     bad = [b"fox \xff fur\t2\n", b"fox zoo\t-3\n", b"\n", b"fox\n", b"fox \x01 fur\t1\n"]
@@ -203,7 +201,6 @@ def test_good_and_bad_lines_add_up(place: Path, run: Run) -> None:
     assert set(foxes["classes"].explode()) <= {"animal", "boat", "film"}
 
 
-@pytest.mark.slow
 def test_skew_and_names_that_look_like_parts(place: Path, run: Run) -> None:
     """Half of all contexts belong to one entity, which is cut; others are called as its parts."""
     contexts = [f"fox w{n}\t1\n" for n in range(1500)]
@@ -223,7 +220,6 @@ def test_skew_and_names_that_look_like_parts(place: Path, run: Run) -> None:
     assert predictions["classes"].notna().all()
 
 
-@pytest.mark.slow
 def test_more_partitions_than_queries(place: Path, run: Run) -> None:
     log = source(place, b"query\tcount\nfox fur\t1\njaguar tyre\t2\nfox cast\t1\n")
     words = [log, f"output={place}/few", "partitions=9"]
@@ -238,7 +234,6 @@ def test_predict_before_train(place: Path, run: Run) -> None:
     assert line == f"error: STORE02: {place}/untrained has no model yet; run train first"
 
 
-@pytest.mark.slow
 def test_classes_that_the_model_lacks(place: Path, trained: Path, run: Run) -> None:
     """They cannot be predicted; an entity with no other has all of the model's."""
     names = "entity\tclass\nFox\tmoon\nFox\tplanet\nFalcon\tcar\nFalcon\tmoon\n"
@@ -250,7 +245,6 @@ def test_classes_that_the_model_lacks(place: Path, trained: Path, run: Run) -> N
     assert found["probabilities"].map(sum).between(0.99, 1 + 1e-9).all()
 
 
-@pytest.mark.slow
 def test_gold_with_unknown_classes_counts_as_wrong(place: Path, trained: Path, run: Run) -> None:
     gold = place / "gold.tsv"
     gold.write_text("query\tclass\nfox fur\tmoon\nfox cast\tfilm\nnot in the log\tfilm\n")
@@ -285,7 +279,6 @@ def test_output_in_use(trained: Path, run: Run) -> None:
     assert "STORE04: another job is writing under" in line
 
 
-@pytest.mark.slow
 def test_a_killed_run_is_resumed_and_ends_with_the_same_bytes(
     place: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

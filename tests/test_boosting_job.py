@@ -107,6 +107,7 @@ def test_probabilities_are_those_of_outputs(demo: Path) -> None:
         np.testing.assert_allclose(sums, 1.0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_broken_examples_go_to_quarantine(tmp_path: Path, spark: Any, capfd: Any) -> None:
     train = sample("train")
     train.at[3, "ends"] = [0] * len(train.at[3, "ends"])

@@ -250,6 +250,7 @@ HANDLED = {
 }
 
 
+@pytest.mark.slow
 def test_bad_documents_do_not_stop_the_others(
     demo: Path, place: Path, arguments: list[str], spark: Any
 ) -> None:

@@ -135,6 +135,7 @@ def test_copies_are_independent(spark, spec):
     assert plain(again.transform(rows)) == answers_of(spark, spec)
 
 
+@pytest.mark.slow
 def test_the_model_keeps_params_uid_and_parent(spark, spec):
     estimator = spec.estimator(**{spec.grid[0]: spec.grid[1][0]})
     model = estimator.fit(rows_of(spark, spec))

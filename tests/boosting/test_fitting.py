@@ -78,6 +78,7 @@ def with_fault(name, fault):
     return kernel
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_no_end(rows, tmp_path, monkeypatch):
     """The stage is run again, with other ports."""
     mark = str(tmp_path / "taken")
@@ -101,6 +102,7 @@ def test_a_port_that_is_taken_is_no_end(rows, tmp_path, monkeypatch):
     assert np.isfinite(scores(model)).all()
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_once_is_no_end(rows, tmp_path, monkeypatch):
     mark = str(tmp_path / "died")
 

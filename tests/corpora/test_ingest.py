@@ -57,6 +57,7 @@ def test_records_quarantine_and_counts(spark: SparkSession, tmp_path: Path):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_linked_texts_and_links_of_a_system(spark: SparkSession, tmp_path: Path):
     (tmp_path / "t.jsonl").write_text('{"text": "zor", "concepts": [{"entity": "Zor"}]}\n')

@@ -175,6 +175,7 @@ def test_popularity_is_a_logarithm(spark: SparkSession, tmp_path: Path):
     assert count_reasons(found.quarantine) == {"bad number": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_links_by_title_or_id(spark: SparkSession, tmp_path: Path):
     (tmp_path / "links.tsv").write_text("a\tb\na\tb\nb\tc\na\tz\n\tb\n")

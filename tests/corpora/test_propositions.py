@@ -361,6 +361,7 @@ def test_propbank_on_gold_trees(spark: SparkSession, tmp_path: Path):
 COUNTED = T.StructType([*PROPOSITIONS, T.StructField(PAIRS, T.IntegerType(), nullable=False)])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_limit_is_reached_from_the_beginning(spark: SparkSession):
     numbers = {("b", 0): 3, ("a", 1): 0, ("a", 0): 5, ("c", 0): 9, ("b", 10): 2, ("b", 2): 1}
@@ -376,6 +377,7 @@ def test_limit_is_reached_from_the_beginning(spark: SparkSession):
         assert {tuple(row) for row in found} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_first_pairs_are_the_same_for_any_partitions(spark: SparkSession):
     rows = [

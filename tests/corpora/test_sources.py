@@ -76,6 +76,7 @@ SOUP = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -91,6 +91,7 @@ def test_feedback_does_not_multiply_copies(spark):
         assert each == {name: whole[name] for name in each}
 
 
+@pytest.mark.slow
 def test_a_cascade_of_one_split_is_the_plain_machine(spark):
     plain = fit_trees(rows_of(spark), SMALL)
     cascade = fit_trees(rows_of(spark), with_settings(merge="cascade"))
@@ -104,6 +105,7 @@ def test_a_split_of_one_class_keeps_its_examples(spark):
     assert found.num_rows == table.num_rows > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -206,6 +208,7 @@ def test_one_class_is_refused(spark):
         fit_trees(rows_of(spark).where("target = 'ask'"), SMALL)
 
 
+@pytest.mark.slow
 def test_trees_of_one_node_and_empty_trees_give_the_larger_class(spark):
     rows: list[tuple[object, ...]] = [
         (f"e{i}", "ab"[i % 3 == 0], ["N"] * (i % 2), [0] * (i % 2), [0, i % 2], [], [])

@@ -73,6 +73,7 @@ def test_training_goes_on_within_and_between_stages(
     assert found.model.trees == whole.model.trees
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_curves_count_what_the_model_finds(rows: DataFrame, whole: Fitted) -> None:
     batch = rows.toArrow().combine_chunks().to_batches()[0]

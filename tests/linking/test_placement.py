@@ -67,6 +67,7 @@ def test_predictions_are_the_same_in_any_number_of_parts(
     check_predictions(texts.select("text_id", "text"), model, parts, 20)
 
 
+@pytest.mark.slow
 def test_parts_may_be_empty(texts: Any, model: LinkingModel) -> None:
     rows = texts.select("text_id", "text")
     found = append_to_texts(whole(rows), predict_rows, model, OUTPUTS)
@@ -94,6 +95,7 @@ def test_a_null_text_is_marked_in_parts_too(texts: Any, model: LinkingModel) -> 
     assert set(errors.values()) == {None}
 
 
+@pytest.mark.slow
 def test_no_texts_at_all(texts: Any, model: LinkingModel) -> None:
     none = texts.where("text_id = 'unheard of'")
     assert in_parts(none, 3).rows.count() == 0
@@ -111,6 +113,7 @@ def test_training_in_parts_gives_the_same_model(texts: Any, model: LinkingModel)
         assert np.array_equal(array, getattr(bias_curve(parted, model), name))
 
 
+@pytest.mark.slow
 def test_factors_are_the_same_in_parts_of_several_batches(
     spark: Any, texts: Any, model: LinkingModel
 ) -> None:
@@ -134,6 +137,7 @@ def test_size_decides(texts: Any) -> None:
     assert parted.rows.count() == splits.count_partitions(texts)
 
 
+@pytest.mark.slow
 def test_a_part_holds_what_its_texts_need(texts: Any) -> None:
     few = texts.where(F.col("text") == "nothing here that anybody knows").select("text")
     row = cut(few, knowledge(), 1, DataFrame.persist).collect()[0]

@@ -73,6 +73,7 @@ def same(one: Knowledge, other: Knowledge) -> bool:
     return all(np.array_equal(array, other.arrays()[name]) for name, array in one.arrays().items())
 
 
+@pytest.mark.slow
 def test_counts_of_several_sources_are_summed(context: Any, tmp_path: Path) -> None:
     once, _ = read(context, conf(tmp_path))
     twice, _ = read(context, conf(tmp_path, lexicons=2))
@@ -95,6 +96,7 @@ def test_bad_lines_are_kept_and_counted_and_empty_ones_passed_over(
     assert context.metrics["knowledge"]["megabytes"] == knowledge.nbytes / 1e6
 
 
+@pytest.mark.slow
 def test_too_many_bad_lines_end_the_job(context: Any, tmp_path: Path) -> None:
     settings = conf(tmp_path, quarantine={"max_share": 0.3})
     with pytest.raises(DataError, match=r"DATA02: 1 of 3 .* knowledge.edited.0 .* not UTF-8 1"):

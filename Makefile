@@ -36,7 +36,7 @@ lint: $(VENV)/.dev  ## Format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-slow: setup  ## The rest: killed and resumed jobs, odd partitions, real corpora; half an hour
+test-slow: setup dist  ## All other tests: killed jobs, odd partitions, bad logs, real corpora; half an hour
 	$(BIN)/python -m pytest -m "$(SLOW)" -n $(PROCESSES) --dist loadfile
 
 test-cluster: setup dist  ## The tests that start executor processes of their own

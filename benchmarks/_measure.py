@@ -28,8 +28,9 @@ def cpu_seconds(work: Callable[[], Any]) -> float:
 def all_cpu_seconds(work: Callable[[], Any]) -> float:
     """Return the processor time of one call in this process and in all that descend from it.
 
-    Processes that began before and end meanwhile count if their parents wait for them, as Spark's
-    daemon of Python workers does.
+    What a process spent that ends meanwhile is lost unless its parent waits for it; Spark's daemon
+    does not wait for its Python workers, but keeps them for the next task. A `PeakMemory` that
+    watches this process counts too.
     """
     root = psutil.Process()
     before = _spent_below(root)

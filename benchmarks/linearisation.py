@@ -6,10 +6,10 @@
 
 First the exact kernel on growing numbers of pairs, in processor time of one core, and the power of
 the number that its time grows with; it says what the whole would take. Then the linearised
-training (KSL, FMI, TFX, ESL) of all pairs in Spark, in wall time, on one core and on two, start
-of Spark and reading left out; more pairs make more splits of the same size. F1 is of boundary
-classification on section 24. Of the peaks of resident memory ``driver`` holds the exact kernel's
-rows too, ``others`` are all Python workers.
+training (KSL, FMI, TFX, ESL) of all pairs in Spark, in wall time, in one task slot and in two,
+start of Spark and reading left out; more pairs make more splits of about the same size. F1 is of
+boundary classification on section 24. Of the peaks of resident memory ``driver`` holds the exact
+kernel's rows too, ``others`` are all Python workers.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def main() -> None:
         print(f"{master}: {whole / seconds[-1]:.1f} times as fast as the exact kernel would be")
         if len(pairs) > 1:
             power = np.log(seconds[-1] / seconds[0]) / np.log(pairs[-1] / pairs[0])
-            print(f"{master}: time grows with the number of splits to the power of {power:.2f}")
+            print(f"{master}: time grows with the number of pairs to the power of {power:.2f}")
     per_pair = spent[0] / pairs[-1]
     crossover = (per_pair / fit["factor"]) ** (1.0 / (fit["exponent"] - 1.0))
     print(f"at this rate linearising pays from {crossover:,.0f} pairs on")

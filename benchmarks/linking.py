@@ -17,9 +17,9 @@ the embedded sample (``conf/linking/demo.yaml``).
 * The look-up of n-grams beside a dictionary of strings in plain Python, which has to find the
   same. Tokens and folded characters are given to both for nothing.
 * The same model in Spark, Parquet to Parquet, in wall time and in processor time of all processes
-  (``us/text``), without the start of Spark; the number of texts grows, and ``power`` is of which
-  power of it either time grows, the smallest number being one. ``workers`` are the Python workers
-  together, at their peak of resident memory.
+  (``us/text``), without the start of Spark; the number of texts grows. ``powers`` are the exponents
+  that wall time and processor time grow with from the smallest number on. ``workers`` are the
+  Python workers together, at their peak of resident memory.
 """
 
 from __future__ import annotations

@@ -156,7 +156,6 @@ def test_a_user_s_mistake_is_one_line(
     assert "Traceback" not in told
 
 
-@pytest.mark.slow
 def test_a_killed_training_is_resumed(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, demo: Path
 ) -> None:

@@ -318,7 +318,6 @@ def test_a_user_s_mistake_is_one_line(
     assert "Traceback" not in told
 
 
-@pytest.mark.slow
 def test_templates_are_selected(tmp_path: Path, spark: Any) -> None:
     first, more = tmp_path / "first.txt", tmp_path / "more.txt"
     first.write_text("ana.type\n", "utf-8")

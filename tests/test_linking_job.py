@@ -37,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def arguments(place: Path) -> list[str]:
-    return [*demo_arguments("linking/demo.yaml", place), "checkpoint_trees=40"]
+    return demo_arguments("linking/demo.yaml", place)
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +115,9 @@ def test_a_saved_model_and_its_pyfunc_link_alike(demo: Path, place: Path) -> Non
         file.path for file in mlflow.MlflowClient().list_artifacts(trained.info.run_id, "plots")
     }
     assert {"plots/first_bias.png", "plots/second_bias.png", "plots/first_loss.png"} <= names
+    for name in ("first_loss", "second_loss"):
+        history = mlflow.MlflowClient().get_metric_history(trained.info.run_id, name)
+        assert [point.step for point in history] == list(range(40))
 
 
 def test_errors_are_counted_by_kind_and_shown(demo: Path, place: Path) -> None:

@@ -22,7 +22,7 @@ import yaml
 from corpusmill import models, storage, tracking
 from corpusmill.errors import CorpusmillError, ModelError, UsageError
 from corpusmill.settings import TrackingSettings
-from corpusmill.tracking import MAX_BATCH, Tracker
+from corpusmill.tracking import Tracker
 
 ROOT = Path(__file__).resolve().parents[1]
 # mlflow itself uses what pandas, pydantic and SQLAlchemy have deprecated.
@@ -165,7 +165,7 @@ def test_password_of_the_store_is_not_told(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_curve_has_a_value_a_step(settings: TrackingSettings):
-    values = [1.0 / (1 + step) for step in range(MAX_BATCH + 2)]
+    values = [1.0 / (1 + step) for step in range(1003)]
     with Tracker(settings, "job") as tracker:
         tracker.log_curve("first loss (a)", values[:2])
         tracker.log_curve("first loss (a)", values[2:], first_step=2)

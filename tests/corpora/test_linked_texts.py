@@ -112,7 +112,6 @@ def test_queries_and_annotations_in_two_files(spark: SparkSession, tmp_path: Pat
     assert bad(found) == [("line 1", "empty line"), ("line 3", "annotation of an unknown text")]
 
 
-@pytest.mark.slow
 @pytest.mark.spark
 def test_questions_and_what_another_system_said(spark: SparkSession, tmp_path: Path):
     (tmp_path / "q.tsv").write_text(

@@ -105,7 +105,6 @@ def test_a_split_of_one_class_keeps_its_examples(spark):
     assert found.num_rows == table.num_rows > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

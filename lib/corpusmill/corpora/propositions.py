@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -95,7 +94,8 @@ def read_propositions(
     Raises
     ------
     UsageError
-        A path with nothing to read, a document that is not there, a column that is not there.
+        A path with nothing to read, a column that is not there; of CoNLL-2005 a document that is
+        not there.
     DataError
         A layer without the files of the other; a damaged file, when the result is computed.
     """
@@ -169,7 +169,7 @@ def _read_propbank(
     columns = {"document": "document", "sentence": "sentence", "tree": "tree"}
     trees = read_table(spark, source.trees, columns, quarantine, f"{key}.trees")
     number = F.expr("try_cast(sentence AS int)")
-    trees = trees.withColumns(
+    trees = trees.where(_chosen("document", source)).withColumns(
         {
             "sentence": number,
             "reason": F.coalesce("reason", F.when(number.isNull(), BAD_NUMBER)),
@@ -196,6 +196,12 @@ def _read_propbank(
     return separate(checked, PROPOSITIONS)
 
 
+def _chosen(document: str, source: PropbankSettings) -> Column:
+    """Tell whether a row is of a document that is wanted, or of none."""
+    name, begins = F.col(document), F.lit(source.documents or [""])
+    return F.coalesce(F.exists(begins, name.startswith), F.lit(True))
+
+
 def _propositions(
     spark: SparkSession, source: PropbankSettings, quarantine: QuarantineSettings, key: str
 ) -> DataFrame:
@@ -212,13 +218,12 @@ def _propositions(
         | F.expr("try_cast(pred AS int)").isNull()
         | F.coalesce(F.exists(spans, _is_bad_span), F.lit(True))
     )
-    begins = [F.col("doc").startswith(name) for name in source.documents or [""]]
     wanted = (
-        F.coalesce(reduce(or_, begins), F.lit(False))
-        & F.coalesce(F.col("pos").startswith("V"), F.lit(False))
+        F.coalesce(F.col("pos").startswith("V"), F.lit(False))
         & F.col("pred_partial").isNull()
         & ~F.coalesce(F.col("roleset").isin(source.leave_out), F.lit(False))
     )
+    table = table.where(_chosen("doc", source))
     checked = table.withColumn("reason", F.coalesce("reason", F.when(bad, BAD_PROPOSITION)))
     return checked.where(F.col("reason").isNotNull() | wanted).select(
         "source", "position", "reason", "record",

@@ -28,7 +28,7 @@ test: setup dist  ## Everything but the slow tests: lint, types, import contract
 	$(BIN)/python -m pytest -m "not ($(SLOW))" -n $(PROCESSES) --dist loadfile
 
 check: $(VENV)/.dev lint  ## Format, lint, types, import contracts and the quick tests
-	$(BIN)/python -m pytest -q -m "$(QUICK)"
+	$(BIN)/python -m pytest -q -m "$(QUICK)" -n $(PROCESSES) --dist loadfile
 
 lint: $(VENV)/.dev  ## Format, lint, types and import contracts
 	$(BIN)/ruff format --check --quiet .

@@ -23,7 +23,7 @@ help:  ## This list
 demo: $(VENV)/.base java  ## Run the query-log job on the embedded sample and show what it found
 	@$(BIN)/python scripts/demo.py
 
-test: setup dist  ## Everything but the slow tests: lint, types, import contracts, all tests
+test: setup dist  ## Lint, types, import contracts and all tests but the slow ones
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest -m "not ($(SLOW))" -n $(PROCESSES) --dist loadfile
 
@@ -36,7 +36,7 @@ lint: $(VENV)/.dev  ## Format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-slow: setup dist  ## All other tests: killed jobs, odd partitions, bad logs, real corpora; half an hour
+test-slow: setup dist  ## All other tests: killed jobs, odd partitions, bad logs, real corpora
 	$(BIN)/python -m pytest -m "$(SLOW)" -n $(PROCESSES) --dist loadfile
 
 test-cluster: setup dist  ## The tests that start executor processes of their own
